@@ -11,16 +11,14 @@ import pytest
 import yaml
 
 from privclust_papers.pipeline import artefacts
-from privclust_papers.report import crate_members, recomputation, verification
-from privclust_papers.report.certificate import summary, write_certificate
-from privclust_papers.report.crate_file import read_crate
-from privclust_papers.report.crate_members import CrateError
+from privclust_papers.report import crate_file, recomputation, verification
+from privclust_papers.report.archive import zip_entry
+from privclust_papers.report.crate_file import CrateError, read_crate
 from privclust_papers.report.recomputation import check_project
 from privclust_papers.report.restoration import restore
 from privclust_papers.report.two_runs import NoRunError, read_run
 from privclust_papers.report.verification import (
     DIFFERS,
-    Verification,
     compare_outputs,
     cost_of,
     draw,
@@ -99,7 +97,7 @@ def test_an_archive_brings_no_code(honest):
         jobs.append(another(["data/own/evil.py", "data/own/m.yaml"]))
         maker_of(jobs, FIT)["inputs"].append("data/own/evil.py")
 
-    with pytest.raises(CrateError, match=r"a job made 'data/own/evil\.py', which no job"):
+    with pytest.raises(CrateError, match=r"'data/own/m\.yaml' does not match"):
         read_crate(with_jobs(honest, edit, members))
     crate = read_crate(small.forge(honest, members))
     with pytest.raises(CrateError, match=r"names 'data/own/m\.yaml', which is not the same"):
@@ -120,7 +118,7 @@ def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
         jobs.insert(0, another([decoy, claimed], rule="index"))
         maker_of(jobs[1:], TRIALS)["inputs"].append(decoy)
 
-    with pytest.raises(CrateError, match=r"two jobs made|and another what it lies in|no job of"):
+    with pytest.raises(CrateError, match=r"two jobs made|does not match"):
         read_crate(with_jobs(honest, edit, {decoy: b"x\n", TRIALS: FORGED}))
 
 
@@ -134,13 +132,6 @@ def test_an_archive_without_code_is_of_another_version(honest):
     code = [name for name in read_crate(honest).code if name.startswith("src/")]
     with pytest.raises(CrateError, match=r"another version of the code.*src/privclust/x\.py"):
         check_project(read_crate(small.forge(honest, dict.fromkeys(code))))
-    description = said(honest, METADATA)
-    (root,) = (entity for entity in description["@graph"] if entity["@id"] == "./")
-    root["name"] = "\x1b[2J"
-    title = {METADATA: json.dumps(description).encode()} | dict.fromkeys(code)
-    with pytest.raises(CrateError, match=r"another version") as raised:
-        check_project(read_crate(small.forge(honest, title)))
-    assert str(raised.value).isprintable()
     Path("src/privclust/more.py").write_text("pass\n")
     with pytest.raises(CrateError, match=r"another version of the code.*src/privclust/more\.py"):
         check_project(read_crate(honest))
@@ -198,7 +189,7 @@ def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
 @pytest.mark.attack(
     claim="a certificate has the words of who checks",
     before="line breaks in the name of a rule wrote headings, HTML and escapes into it",
-    now="names of rules are words, those of results plain; the rest is escaped",
+    now="names of rules are words, those of results plain; no other text of an archive is in it",
 )
 def test_an_archive_writes_nothing_into_a_certificate(honest):
     evil = "fit\n\n# Certificate: EVERYTHING AGREES\n<script>\x1b[2J[all](https://x.example)\u202e"
@@ -209,23 +200,8 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
         "results/quick/a|b.csv",
         "results/quick/\u202e.csv",
     ):
-        with pytest.raises(CrateError, match="which no job of a run"):
+        with pytest.raises(CrateError, match="does not match"):
             read_crate(with_jobs(honest, lambda jobs, n=name: jobs.append(another([n]))))
-    description = said(honest, METADATA)
-    for entity in description["@graph"]:
-        if entity["@id"] == "./":
-            entity["name"] = evil
-    crate = read_crate(small.forge(honest, {METADATA: json.dumps(description).encode()}))
-    write_certificate(Verification(crate, draw(crate, 3, 60.0, 0), 0, 60.0, {}), "out")
-    lines = Path("out/certificate.md").read_text().splitlines()
-    assert [line for line in lines if "EVERYTHING" in line] == [
-        line for line in lines if line.startswith("| crate | fit")
-    ]
-    text = "".join(lines) + Path("out/codecheck.yml").read_text()
-    assert not {"\x1b", "\u202e"}.intersection(text)
-    assert not any(mark in "".join(lines) for mark in ("<script", "[all](", "\n# Cert"))
-    assert "could be compared" in "\n".join(lines)
-    assert summary(Verification(crate, draw(crate, 3, 60.0, 0), 0, 60.0, {}))
 
 
 @pytest.mark.attack(
@@ -235,18 +211,15 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
     now="sizes are added up first; one method of packing; settings without aliases",
 )
 def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
-    other = zipfile.ZipInfo("results/quick/x.js")
+    other = zip_entry("results/quick/x.js")
     other.compress_type = zipfile.ZIP_BZIP2
-    with pytest.raises(CrateError, match=r"x\.js is packed in another way"):
+    with pytest.raises(CrateError, match=r"x\.js' is packed in another way"):
         read_crate(small.forge(honest, {}, extra=[(other, b"x")]))
     zeros = small.forge(honest, {"LICENSE": bytes(2**24)})
     assert read_crate(zeros)
     with monkeypatch.context() as patch:
-        patch.setattr(crate_members, "_ROOM", 0)
+        patch.setattr(crate_file, "_ROOM", 0)
         with pytest.raises(CrateError, match=r"unpacks to .* bytes, which results do not"):
-            read_crate(zeros)
-        patch.setattr(crate_members, "_LARGEST_MEMBER", 2**20)
-        with pytest.raises(CrateError, match=r"LICENSE unpacks to 16,777,216 bytes"):
             read_crate(zeros)
     rows = ["a0: &a0 [1, 2]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
     for text in ("\n".join(rows), "[" * 1_000, "x: " + "y" * 2**15):
@@ -273,10 +246,10 @@ def test_restoring_replaces_no_file(honest):
     Path(TRIALS).parent.mkdir(parents=True)
     Path(TRIALS).write_text("mine\n")
     restored = restore(path, "quick", 7)
-    assert (restored.taken, restored.present) == (4, 1)
+    assert (restored["taken"], restored["there before"]) == (4, 1)
     assert Path(TRIALS).read_text() == "mine\n"
     assert not Path(f"{TRIALS}.sha256").exists()
-    with pytest.raises(CrateError, match=r"made 'data/own/x\.sh', which no job"):
+    with pytest.raises(CrateError, match=r"'data/own/x\.sh' does not match"):
         restore(with_jobs(honest, lambda jobs: jobs.append(another(["data/own/x.sh"]))), "quick", 7)
 
 
@@ -516,6 +489,9 @@ def test_no_substitute_is_hidden(honest):
 @pytest.mark.parametrize(
     "forged", [b"method,error,cpu_seconds\nours,0.5,1.0\n", b"method,error\nours,0.50\n"]
 )
-def test_no_time_is_invented(forged):
-    outcome, _ = verification._compare_table(forged, b"method,error\nours,0.5\n", 0.0)
+def test_no_time_is_invented(forged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("theirs.csv").write_bytes(forged)
+    Path("ours.csv").write_text("method,error\nours,0.5\n")
+    outcome, _ = verification._compare_tables(Path("theirs.csv"), Path("ours.csv"), 0.0)
     assert outcome == DIFFERS

@@ -14,7 +14,7 @@ import yaml
 from privclust_papers.pipeline import artefacts
 from privclust_papers.report import recomputation
 from privclust_papers.report.crate_file import read_crate
-from privclust_papers.report.verification import Draw
+from privclust_papers.report.verification import Draw, Verification
 
 pytestmark = pytest.mark.system
 
@@ -74,19 +74,19 @@ def verify(project, crate, *arguments):
     return done.returncode, outcomes, done.stdout + done.stderr
 
 
-def test_jobs_done_again_agree_and_the_project_stays_as_it_is(made_up, tmp_path):
+def test_jobs_done_again_agree_and_the_project_stays_as_it_is(made_up):
     before = made_up.results()
-    code, outcomes, said = verify(made_up, CRATE, "--jobs", 3, "--seed", 1, "-o", tmp_path / "out")
+    code, outcomes, said = verify(made_up, CRATE, "--jobs", 3, "--seed", 1)
     assert code == 0, said
     assert "seed 1: 3 jobs drawn, 0 needed before them" in said
     assert set(outcomes.values()) == {"same bytes"}
     assert made_up.results() == before
-    document = yaml.safe_load((tmp_path / "out/codecheck.yml").read_text())
+    text = (made_up.folder / "certificate/codecheck.yml").read_text()
+    document = yaml.safe_load(text)
     assert {entry["file"] for entry in document["manifest"]} == set(outcomes)
     assert "3 of the run's 10 jobs were done again" in document["summary"]
-    text = (tmp_path / "out/certificate.md").read_text()
-    assert text.startswith("# Certificate: what was recomputed agrees\n")
-    assert "| substitutes stood in for | listed |" in text
+    assert document["agrees"]
+    assert document["archive"]["substitutes"] == ["listed"]
     assert str(made_up.folder) not in text
 
 
@@ -95,22 +95,15 @@ def test_what_lies_between_two_drawn_jobs_is_not_done_again(made_up, monkeypatch
     crate = read_crate(CRATE)
     config = recomputation.check_project(crate)
     jobs = {job.rule: job for job in crate.jobs}
-    ends, run, said = (jobs["verdicts"], jobs["prepare"]), recomputation._run_snakemake, []
+    ends, compare, said = (jobs["verdicts"], jobs["prepare"]), recomputation.compare_outputs, []
 
-    def listening(*arguments):
-        code, output = run(*arguments)
-        said.append(output)
-        return code, output
+    def listening(crate, jobs, scratch, tolerances):
+        said.extend(path.read_text() for path in scratch.glob(".snakemake/log/*.log"))
+        return compare(crate, jobs, scratch, tolerances)
 
-    monkeypatch.setattr(recomputation, "_run_snakemake", listening)
-    outcome = recomputation.recompute(
-        crate,
-        Draw(ends, (jobs["fetch"],), ()),
-        config,
-        seed=0,
-        minutes=1.0,
-        tolerances={},
-    )
+    monkeypatch.setattr(recomputation, "compare_outputs", listening)
+    outcome = Verification(crate, Draw(ends, (jobs["fetch"],)), 0, 1.0, {})
+    recomputation.recompute(crate, config, outcome)
     assert {finding.outcome for finding in outcome.findings} == {"same bytes"}
     assert len(outcome.redone) == 3
     n_done = map(int, re.findall(r"of (\d+) steps \(100%\)", "".join(said)))
@@ -131,12 +124,12 @@ def test_one_number_that_was_changed_is_found_by_name(made_up, tmp_path):
     artefacts.write(tmp_path / "fit.h5", "fit", arrays, fit.parameters, fit.inputs)
     forge = load("tests/papers/report/conftest.py").forge
     forged = forge(crate, {FIT: (tmp_path / "fit.h5").read_bytes()})
-    code, outcomes, said = verify(made_up, forged, "--jobs", 20, "-o", tmp_path / "out")
+    code, outcomes, said = verify(made_up, forged, "--jobs", 20)
     assert code == 1, said
     assert f"differs (1 of {len(arrays)} arrays, most in {name}: by " in outcomes.pop(FIT)
     assert OTHER_FIT in outcomes
     assert set(outcomes.values()) == {"same bytes"}
-    assert "DOES NOT AGREE" in (tmp_path / "out/certificate.md").read_text().splitlines()[0]
+    assert "agrees: false" in (made_up.folder / "certificate/codecheck.yml").read_text()
 
 
 def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undisturbed, tmp_path):
@@ -160,7 +153,7 @@ def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undist
 def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):
     project = fresh(made_up, tmp_path / "clone")
     said = project.run("--cores", "1", "--config", f"restore={made_up.folder / CRATE}")
-    assert "results of 10 jobs were taken" in said
+    assert "results of jobs: 10 taken" in said
     assert "Nothing to be done" in said
     assert project.results() == made_up.results()
     assert project.planned() == {}
@@ -173,10 +166,9 @@ def test_what_was_edited_is_made_and_the_rest_is_taken(made_up, tmp_path):
     project.edit("workflow/scripts/evaluate.py", "sum them up", "add them up")
     said = project.run("--cores", "2", "--config", f"restore={made_up.folder / CRATE}")
     # metrics with their tables, the drawing, the verdicts and the page are made
-    assert "results of 6 jobs were taken" in said
-    assert "of 4 code or inputs are others here" in said
+    assert "6 taken, 0 there before, 0 not in the crate, 4 of other code or inputs here" in said
     assert project.results() == made_up.results()
-    with pytest.raises(AssertionError, match="is of a run at quick effort"):
+    with pytest.raises(AssertionError, match="is of a run with effort quick"):
         project.run("-n", "--config", f"restore={made_up.folder / CRATE}", "effort=paper")
 
 

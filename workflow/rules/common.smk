@@ -102,6 +102,7 @@ if workflow.is_main_process:
         from privclust_papers.report.restoration import restore
 
         taken = or_stop(restore, str(RESTORED_FROM), PLAN.effort, config["seed"])
-        logger.info(taken.in_words())
+        words = ", ".join(f"{n} {what}" for what, n in taken.items())
+        logger.info(f"{RESTORED_FROM}: results of jobs: {words}")
 # What the rules below ask; its methods take the wildcards of a job.
 JOBS = Jobs(PLAN, SETTINGS, config, os.path.join(HOME, "CITATION.cff"))

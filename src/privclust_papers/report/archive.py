@@ -86,9 +86,15 @@ def write_archive(
     members[CHECKSUMS] = "".join(sums).encode()
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as file:
         for name in sorted(members):
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            entry.create_system, entry.external_attr = 3, 0o100644 << 16
-            file.writestr(entry, members[name], zipfile.ZIP_DEFLATED)
+            file.writestr(zip_entry(name), members[name])
+
+
+def zip_entry(name: str) -> zipfile.ZipInfo:
+    """Return how a member of an archive is packed: a plain file, of one fixed time."""
+    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    entry.create_system, entry.external_attr = 3, 0o100644 << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
 
 
 def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]:

@@ -1,109 +1,95 @@
-"""A crate of a run, read by whoever did not make it: nothing in it is believed unchecked.
+"""A crate of a run, read by someone who did not make it: nothing in it is believed unchecked.
 
-Names are those of files below a folder, each once; every member has the checksum that the crate
-gives of it; what the crate says of jobs has the types that it should have; each result has one job
-that made it, and no result lies within another.
+Every member is packed as `write_archive` packs it and has the checksum that the crate gives of it;
+jobs have the form that `write_archive` gives them; each result has one job that made it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+import jsonschema
 import yaml
 
 from privclust.core.printable import excerpt
 from privclust_papers.datasets.fetch import RECEIPT
-from privclust_papers.pipeline.project_files import (
-    CITATION,
-    CONFIG,
-    PINS,
-    project_files,
-)
-from privclust_papers.report.archive import (
-    CHECKSUMS,
-    JOBS,
-    METADATA,
-    VERSIONS,
-)
-from privclust_papers.report.crate_members import (
-    BROKEN,
-    TOO_MUCH,
-    CrateError,
-    checked_members,
-    lies_within,
-    safe_name,
-    several,
-    text_of,
-)
+from privclust_papers.pipeline.project_files import CITATION, CONFIG, PINS, project_files
+from privclust_papers.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS, zip_entry
 from privclust_papers.report.run_records import Job
+from privclust_papers.settings.config import ConfigError
 
-# What may differ where the code is the same: pages, pins of packages, what the run left, and how
-# jobs are sent to the cores or the cluster of a place.
+# Files that may differ where the code is the same: pages, pins of packages, results, and profiles,
+# which say how jobs are sent to the cores or the cluster of a place.
 _BESIDE = ("results/", "data/", "docs/", "workflow/envs/", "workflow/profiles/")
 _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )
-_FILES = (".csv", ".h5", ".html", ".js", ".png", ".sha256", ".svg", ".tsv")
-FETCHED, _PREPARED = "data/raw/", "data/prepared/"
-_OUTPUTS = (FETCHED, _PREPARED, "data/features/", "data/own/")
-_PLAIN = re.compile(r"[\w.,=+@/ -]+", re.ASCII)  # stands on a terminal and in a page as it is
-_DATE = re.compile(r"[\d:+.TZ-]+", re.ASCII)
-_WORD = re.compile(r"\w+", re.ASCII)
+_FETCHED, PREPARED, FEATURES = "data/raw/", "data/prepared/", "data/features/"
+_NAME = re.compile(r"[^\x00-\x1f\\:]+")
+_LONGEST_NAME, _LONGEST_PATH = 200, 800  # bytes; with a suffix, all file systems take them
+_LARGEST_TEXT = 2**26  # bytes of a description
 _LARGEST_SETTINGS = 2**14  # they have some 2,000; nested brackets are read in quadratic time
-_CLOCKS_DIFFER = 86_400.0  # seconds
-_RECORD: dict[str, Callable] = {  # of Snakemake
-    **dict.fromkeys(("rule", "code", "shellcmd", "software_stack_hash"), str),
-    **dict.fromkeys(("input", "log", "params"), list),
-    **dict.fromkeys(("starttime", "endtime"), float),
-    **{"input_checksums": dict, "record_format_version": int},
+_MOST_UNPACKED, _ROOM = 100, 2**30  # a factor of the file's size, and bytes in addition
+_ZIP64 = b"\1\0"  # begins the field with the size and the offset of a member beyond 4 GB
+_LISTED, _ENDS = 46, (22, 98)  # bytes of an entry in the list of members, and of the list's end
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+
+_WORD = {"type": "string", "pattern": r"\A\w{1,100}\Z"}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_TEXT_OR_NONE = {"type": ["string", "null"]}
+_TIME = {"type": "number", "minimum": 0, "maximum": 2**33}
+# names that stand on a terminal and in a page as they are, of data, tables and drawings
+_OUTPUT = r"\A(data/raw/[\w.=-]+|[\w.,=+@/ -]+\.(csv|h5|html|js|png|sha256|svg|tsv))\Z"
+_OUTPUTS = {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": _OUTPUT}}
+_RECORD = {  # entries that Snakemake reads
+    **dict.fromkeys(("code", "shellcmd", "software_stack_hash"), _TEXT_OR_NONE),
+    **dict.fromkeys(("input", "log", "params"), _TEXTS),
+    **dict.fromkeys(("starttime", "endtime"), _TIME),
+    **{"rule": {"type": "string"}, "record_format_version": {"type": "integer"}},
+    "input_checksums": {"type": "object", "additionalProperties": {"type": "string"}},
 }
-_MAY_BE_NONE = ("code", "shellcmd", "software_stack_hash")
+_JOB = {
+    **{"rule": _WORD, "inputs": _TEXTS, "outputs": _OUTPUTS, "start": _TIME, "end": _TIME},
+    **{"cpu_s": {"type": ["number", "null"], "minimum": 0, "maximum": 2**33}},
+    "record": {"type": "object", "properties": _RECORD},
+}
+_JOBS = {
+    "required": ["effort", "substitutes", "jobs"],
+    "properties": {
+        "effort": _WORD,
+        "substitutes": {"type": "array", "items": _WORD},
+        "jobs": {"type": "array", "items": {"required": [*_JOB], "properties": _JOB}},
+    },
+}
+
+
+class CrateError(ConfigError):
+    """A file is no crate of a run that can be used here; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Crate:
-    """A crate of a run whose members have the checksums that it gives of them.
-
-    Attributes
-    ----------
-    path : Path
-        The zip file.
-    sums : dict of str to str
-        SHA-256 of each member, by path.
-    effort : str
-        Of the run.
-    substitutes : dict of str to str or None
-        Data sets that others stood in for, with the SHA-256 of the file; None of what is generated.
-    jobs : tuple of Job
-        As in `privclust_papers.report.run_records.read_jobs`, without code among their inputs.
-    digests : dict of str to str
-        SHA-256 of each output of a job that the crate says it of, in the crate or not.
-    title, author, created : str
-        What it is, by whom, and when the run ended.
-    """
+    """A crate of a run whose members have the checksums that it gives of them."""
 
     path: Path
-    sums: Mapping[str, str]
+    sums: Mapping[str, str]  # SHA-256 of each member
     effort: str
-    substitutes: Mapping[str, str | None]
-    jobs: tuple[Job, ...]
-    digests: Mapping[str, str]
-    title: str = ""
-    author: str = ""
-    created: str = ""
-    makers: Mapping[str, Job] = field(default_factory=dict, repr=False)
+    substitutes: tuple[str, ...]  # data sets that others stood in for
+    jobs: tuple[Job, ...]  # as of `read_jobs`, without code among their inputs
+    makers: Mapping[str, Job]  # of each output
+    digests: Mapping[str, str]  # SHA-256 of each output that the crate says it of, in it or not
 
     @cached_property
     def _file(self) -> zipfile.ZipFile:
@@ -113,56 +99,38 @@ class Crate:
     @cached_property
     def sha256(self) -> str:
         """The checksum of the zip file."""
-        with open(self.path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(self.path)
 
     def members_of(self, output: str) -> list[str]:
         """Return the members that are an output, a file or a folder; none if it is left out."""
-        if output in self.sums:
-            return [output]
-        if not output.startswith(FETCHED):
-            return []
-        return sorted(name for name in self.sums if name.startswith(f"{output}/"))
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """What the run was told, ``config/config.yaml``; a CrateError if that is no such file.
-
-        No value may stand for another one (an alias): a few would stand for gigabytes.
-        """
-        if CONFIG not in self.sums:
-            raise CrateError(f"{self.path}: has no {CONFIG}; it is no crate of a run")
-        try:
-            text = self.read(CONFIG)
-            if len(text) > _LARGEST_SETTINGS:
-                raise ValueError(f"larger than {_LARGEST_SETTINGS:,} bytes")
-            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())):
-                raise ValueError("it has aliases")
-            settings = yaml.safe_load(text)
-            if not isinstance(settings, dict):
-                raise TypeError("no settings")
-        except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-            if isinstance(error, CrateError):
-                raise
-            reason = excerpt(" ".join(str(error).split()))
-            raise CrateError(f"{self.path}: its {CONFIG} cannot be used ({reason})") from None
-        return settings
-
-    def holds(self, job: Job) -> bool:
-        """Whether all outputs of a job are in the crate."""
-        return all(self.members_of(output) for output in job.outputs)
+        names = (output, f"{output}/{RECEIPT}")  # the crate has nothing else of fetched data
+        return [name for name in names if name in self.sums]
 
     def read(self, name: str) -> bytes:
         """Return the content of a member, which must still be as it was when it was checked."""
-        try:
-            content = self._file.read(name)
-        except (OSError, KeyError, *BROKEN) as error:
-            raise CrateError(
-                f"{self.path}: {name} cannot be read ({excerpt(str(error))})"
-            ) from None
+        content = self._file.read(name)
         if hashlib.sha256(content).hexdigest() != self.sums[name]:
             raise CrateError(f"{self.path}: {name} was changed while it was read")
         return content
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What the run was told, ``config/config.yaml``; a CrateError if that is no such file."""
+        if CONFIG not in self.sums:
+            raise CrateError(f"{self.path}: has no {CONFIG}; it is no crate of a run")
+        text = self.read(CONFIG)
+        try:
+            if len(text) > _LARGEST_SETTINGS:
+                raise ValueError(f"larger than {_LARGEST_SETTINGS:,} bytes")
+            # a few values that stand for other ones could stand for gigabytes
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())):
+                raise ValueError("it has aliases")
+            if not isinstance(settings := yaml.safe_load(text), dict):
+                raise TypeError("no settings")
+        except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
+            reason = excerpt(" ".join(str(error).split()))
+            raise CrateError(f"{self.path}: its {CONFIG} cannot be used ({reason})") from None
+        return settings
 
     @property
     def code(self) -> list[str]:
@@ -170,14 +138,13 @@ class Crate:
         return [name for name in self.sums if _is_code(name)]
 
     def changed_code(self, folder: str | os.PathLike[str] = ".") -> list[str]:
-        """Return the files of code and settings that a crate and a project's folder have not alike.
+        """Return the files of code and settings that differ between a crate and a project.
 
         They are all of the crate's, and all that an archive of the project would have, but for
         those that settings name.
         """
-        here = {name for name in project_files(folder, {}) if _is_code(name)}
-        names = sorted({*self.code, *here})
-        return [n for n in names if file_sha256(Path(folder, n)) != self.sums.get(n)]
+        code = sorted({*self.code, *filter(_is_code, project_files(folder, {}))})
+        return [name for name in code if file_sha256(Path(folder, name)) != self.sums.get(name, "")]
 
 
 def _is_code(name: str) -> bool:
@@ -194,6 +161,20 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
         return ""
 
 
+def safe_name(name: str) -> bool:
+    """Whether a name is that of a file below a folder, on any system.
+
+    Examples
+    --------
+    >>> safe_name("results/quick/index.html"), safe_name("../x"), safe_name("/x"), safe_name("a//b")
+    (True, False, False, False)
+    """
+    parts = name.split("/")
+    is_short = max(len(part.encode()) for part in parts) <= _LONGEST_NAME
+    is_plain = bool(_NAME.fullmatch(name)) and not {"", ".", ".."}.intersection(parts)
+    return is_plain and is_short and len(name.encode()) <= _LONGEST_PATH
+
+
 def read_crate(path: str | os.PathLike[str]) -> Crate:
     """Read a crate of a run, and check all of it; nothing is written.
 
@@ -206,170 +187,190 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     path = Path(path)
     try:
         with zipfile.ZipFile(path) as file:
-            sums = checked_members(path, file)
-            receipts = _check_fetched(path, file, sums)
-            texts = [text_of(path, file, name) for name in (JOBS, METADATA)]
+            _check_members(path, file)
+            sums = _checksums(path, file)
+            said, description = (_json(path, file, name) for name in (JOBS, METADATA))
+            jsonschema.validate(said, _JOBS)
+            digests = {
+                unquote(entity["@id"]).removeprefix("#"): entity["sha256"]
+                for entity in description["@graph"]
+                if "sha256" in entity
+            }
+            jobs = tuple(map(_job, said["jobs"]))
+            makers = _makers(path, said["effort"], jobs, sums)
+            _check_data(path, file, said["substitutes"])
     except OSError as error:
         raise CrateError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except BROKEN as error:
-        if isinstance(error, CrateError):
-            raise
-        raise CrateError(f"{path}: not a whole .zip file ({excerpt(str(error))})") from None
-    try:
-        return _parsed(path, sums, receipts, *map(json.loads, texts))
-    except (LookupError, TypeError, ValueError, AttributeError, *TOO_MUCH) as error:
-        if isinstance(error, CrateError):
-            raise
-        reason = excerpt(f"{type(error).__name__}: {error}")
+    except _BROKEN as error:
+        raise CrateError(f"{path}: not a whole .zip file of a run ({excerpt(error)})") from None
+    except (jsonschema.ValidationError, LookupError, TypeError, AttributeError) as error:
+        reason = error.message if isinstance(error, jsonschema.ValidationError) else repr(error)
         raise CrateError(
-            f"{path}: its {JOBS} or {METADATA} is not as this version writes it ({reason})"
+            f"{path}: its {JOBS} or {METADATA} is not as this version writes it ({excerpt(reason)})"
+        ) from None
+    if others := [name for name, sha256 in digests.items() if sums.get(name, sha256) != sha256]:
+        raise CrateError(
+            f"{path}: {_several(others)}: {METADATA} and {CHECKSUMS} give other checksums"
+        )
+    of_outputs = {name: sha256 for name, sha256 in (digests | sums).items() if name in makers}
+    return Crate(path, sums, said["effort"], tuple(said["substitutes"]), jobs, makers, of_outputs)
+
+
+def _check_members(path: Path, file: zipfile.ZipFile) -> None:
+    """Refuse a file that is not packed as `write_archive` packs one.
+
+    Members lie one behind the other from the first byte on, each behind the header that
+    `write_archive` writes for its name, and nothing follows but their list: so another program
+    unpacks the same files under the same names.
+    """
+    entries, seen, end, listed = file.infolist(), set(), 0, 0
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > _MOST_UNPACKED * path.stat().st_size + _ROOM:
+        raise CrateError(
+            f"{path}: unpacks to {unpacked:,} bytes, which results do not; nothing was unpacked"
+        )
+    with open(path, "rb") as raw:
+        for entry in entries:
+            name, plain = entry.filename, zip_entry(entry.filename)
+            is_link = entry.external_attr != plain.external_attr
+            if is_link or name in seen or not safe_name(entry.orig_filename):
+                raise CrateError(
+                    f"{path}: holds {excerpt(repr(entry.orig_filename))}, which is no file below a "
+                    "folder, has too long a name, or comes twice; nothing was unpacked"
+                )
+            seen.add(name)
+            plain.CRC, plain.file_size = entry.CRC, entry.file_size
+            plain.compress_size = entry.compress_size
+            # as zipfile decides before it packs a member
+            header = plain.FileHeader(entry.file_size * 1.05 > zipfile.ZIP64_LIMIT)
+            raw.seek(end)
+            if raw.read(len(header)) != header or entry.extra[:2] not in (b"", _ZIP64):
+                raise CrateError(
+                    f"{path}: {excerpt(repr(name))} is packed in another way than crates are; "
+                    "other programs may unpack something else"
+                )
+            end += len(header) + entry.compress_size
+            listed += _LISTED + len(name.encode()) + len(entry.extra)
+        raw.seek(0, os.SEEK_END)
+        if file.start_dir != end or raw.tell() - end - listed not in _ENDS or file.comment:
+            raise CrateError(f"{path}: holds more than its members; crates do not")
+    if inner := _lies_within(seen):
+        raise CrateError(f"{path}: {excerpt(repr(inner))} lies within what is a file")
+
+
+def _lies_within(names: Iterable[str]) -> str:
+    """Return the first name that lies below another one; empty if none does."""
+    names = set(names)
+    return min((n for n in names if names & {*map(str, PurePosixPath(n).parents)}), default="")
+
+
+def _several(names: Iterable[str]) -> str:
+    """Name the first few of some members, and say how many more there are."""
+    names = sorted(names)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(excerpt, names[:3])) + more
+
+
+def _text(path: Path, file: zipfile.ZipFile, name: str) -> str:
+    """Return a member that is text."""
+    if name not in file.namelist():
+        raise CrateError(
+            f"{path}: has no {name}; it is no crate of a run, or of a version before this one's"
+        )
+    if file.getinfo(name).file_size > _LARGEST_TEXT:
+        raise CrateError(f"{path}: {name} is larger than {_LARGEST_TEXT:,} bytes")
+    return file.read(name).decode()
+
+
+def _json(path: Path, file: zipfile.ZipFile, name: str) -> Any:
+    """Return what a member in JSON says."""
+    try:
+        return json.loads(_text(path, file, name), parse_constant=int)  # refuses NaN and Infinity
+    except (ValueError, RecursionError) as error:
+        raise CrateError(
+            f"{path}: its {name} is not as this version writes it ({excerpt(error)})"
         ) from None
 
 
-def _check_fetched(path: Path, file: zipfile.ZipFile, sums: Mapping[str, str]) -> set[str]:
-    """Return the substitutes of a crate, and refuse data of others: their receipts are archived.
+def _checksums(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
+    """Return the checksum of each member but the list of them; all of them are looked at."""
+    lines = [line.partition("  ") for line in _text(path, file, CHECKSUMS).splitlines()]
+    sums = {name: digest for digest, _, name in lines}
+    members = set(file.namelist()) - {CHECKSUMS}
+    for names, what in (
+        (sums.keys() - members, f"has a checksum in {CHECKSUMS}, and is not in the crate"),
+        (members - sums.keys(), f"is in the crate, and has no checksum in {CHECKSUMS}"),
+        (_damaged(file, sums), "content and checksum do not fit"),
+    ):
+        if named := list(names):
+            raise CrateError(f"{path}: {_several(named)}: {what}; take another copy")
+    return sums
 
-    A receipt that came with a file would have this taken for the data set.
-    """
-    substitutes = set()
-    for name in (name for name in sums if name.startswith(FETCHED)):
-        folder, _, last = name.rpartition("/")
-        if last != RECEIPT or folder.count("/") != FETCHED.count("/"):
-            raise CrateError(f"{path}: holds {excerpt(name)}, as if it were fetched data")
+
+def _damaged(file: zipfile.ZipFile, sums: Mapping[str, str]) -> Iterator[str]:
+    """Yield the members that have not their checksum."""
+    for name, expected in sums.items():
         try:
-            is_substitute = json.loads(text_of(path, file, name))["file"] is None
-        except (LookupError, TypeError, ValueError, *TOO_MUCH):
-            is_substitute = False
-        if not is_substitute:
-            raise CrateError(f"{path}: {name} is no receipt of a substitute")
-        substitutes.add(PurePosixPath(folder).name)
-    for name in (name for name in sums if name.startswith(_PREPARED)):
-        if PurePosixPath(name).stem not in substitutes:
-            raise CrateError(f"{path}: holds {excerpt(name)}, data of others")
-    return substitutes
-
-
-def _parsed(
-    path: Path, sums: dict[str, str], receipts: set[str], said: Any, description: Any
-) -> Crate:
-    """Return a crate from what its texts say; errors of any kind are those of the texts."""
-    entities = {entity["@id"]: entity for entity in description["@graph"]}
-    inside = {unquote(i): entity for i, entity in entities.items() if not i.startswith("#")}
-    outside = {unquote(i[1:]): entity for i, entity in entities.items() if i.startswith("#")}
-    effort = _matching(said["effort"], _WORD)
-    substitutes = {_matching(name, _WORD): None for name in said["substitutes"]}
-    for name in substitutes:
-        if (sha256 := outside.get(f"{FETCHED}{name}", {}).get("sha256")) is not None:
-            substitutes[name] = _typed(sha256, str)
-    if hidden := sorted(receipts.difference(substitutes)):
-        raise CrateError(f"{path}: {several(hidden)}: a substitute that {JOBS} does not name")
-    jobs = tuple(_job(entry) for entry in said["jobs"])
-    makers = _makers(path, jobs, effort)
-    _check_makers(path, sums, makers)
-    digests = {}
-    for name in makers:
-        entity = inside[name] if name in sums else outside.get(name, {})
-        said_of_it = entity.get("sha256", sums.get(name))
-        if name.endswith(_FILES) and said_of_it is not None:
-            digests[name] = _typed(said_of_it, str)
-        if sums.get(name, said_of_it) != said_of_it:
-            raise CrateError(f"{path}: {name}: {METADATA} and {CHECKSUMS} give other checksums")
-    root = inside["./"]
-    return Crate(
-        path=path,
-        sums=sums,
-        effort=effort,
-        substitutes=substitutes,
-        jobs=jobs,
-        digests=digests,
-        title=_typed(root["name"], str),
-        author=_typed(entities[root["author"]["@id"]]["name"], str),
-        created=_matching(root["datePublished"], _DATE),
-        makers=makers,
-    )
-
-
-def _makers(path: Path, jobs: Iterable[Job], effort: str) -> dict[str, Job]:
-    """Return which job made each output: files and folders that a run makes, each once."""
-    makers: dict[str, Job] = {}
-    for job in jobs:
-        for name in job.outputs:
-            is_file = name.endswith(_FILES) or name.startswith(FETCHED)
-            is_plain = safe_name(name) and _PLAIN.fullmatch(name)
-            if (
-                not is_plain
-                or not is_file
-                or not name.startswith((f"results/{effort}/", *_OUTPUTS))
-            ):
-                raise CrateError(
-                    f"{path}: says that a job made {excerpt(repr(name))}, which no job of a run at "
-                    f"{effort} effort makes"
-                )
-            if name in makers:
-                raise CrateError(f"{path}: says that two jobs made {name}")
-            makers[name] = job
-    if inner := lies_within(makers, makers):
-        raise CrateError(f"{path}: says that a job made {inner}, and another what it lies in")
-    return makers
-
-
-def _check_makers(path: Path, sums: Mapping[str, str], makers: Mapping[str, Job]) -> None:
-    """Refuse results that no job is said to have made: none could be drawn to check them."""
-    results = (n for n in sums if n.startswith(("results/", *_OUTPUTS[1:3])) or n.endswith(".h5"))
-    if lost := sorted(name for name in results if name not in makers):
-        raise CrateError(f"{path}: {several(lost)}: no job is said to have made it")
+            with file.open(name) as member:
+                if hashlib.file_digest(member, "sha256").hexdigest() != expected:
+                    yield name
+        except _BROKEN:
+            yield name
 
 
 def _job(entry: Mapping[str, Any]) -> Job:
-    """Return a job from what the crate says of it, with values of the right types."""
-    record, cpu_s = _record(entry["record"]), entry["cpu_s"]
-    start, end = _typed(entry["start"], float), _typed(entry["end"], float)
+    """Return a job from what a crate says of it."""
+    record = {key: entry["record"][key] for key in _RECORD if key in entry["record"]}
+    start, end, cpu_s = entry["start"], entry["end"], entry["cpu_s"]
     # clocks may be set back while a job runs: it may end before it began
-    if not 0.0 <= min(start, end) <= max(start, end) <= time.time() + _CLOCKS_DIFFER:
-        raise ValueError("a job began and ended after 1970 and before tomorrow")
-    if not entry["outputs"]:
-        raise ValueError("a job makes something")
-    if cpu_s is not None and _typed(cpu_s, float) < 0.0:
-        raise ValueError("a job took less than no time")
-    checksums = _typed(record.get("input_checksums", {}), dict)
-    for name in (*_typed(record.get("input", []), list), *checksums.values()):
-        _typed(name, str)
+    if max(start, end) > time.time() + 86_400.0:
+        raise TypeError("a job begins and ends before tomorrow")
     return Job(
-        rule=_matching(entry["rule"], _WORD),
-        inputs=tuple(dict.fromkeys(_typed(name, str) for name in entry["inputs"])),
-        outputs=tuple(_typed(name, str) for name in entry["outputs"]),
-        start=start,
-        end=end,
+        rule=entry["rule"],
+        inputs=tuple(dict.fromkeys(entry["inputs"])),
+        outputs=tuple(entry["outputs"]),
+        start=float(start),
+        end=float(end),
         spec="",
         cpu_s=None if cpu_s is None else float(cpu_s),
-        record={**record, "input_checksums": checksums} if record else {},
+        record={"input_checksums": {}, **record} if record else {},
     )
 
 
-def _record(said: Any) -> dict[str, Any]:
-    """Return Snakemake's record of a job, with entries of the types that it reads."""
-    whole = _typed(said, dict)
-    record = {key: whole[key] for key in _RECORD if key in whole}
-    for key, value in record.items():
-        if value is not None or key not in _MAY_BE_NONE:
-            _typed(value, _RECORD[key])
-    for key in ("log", "params"):
-        for text in record.get(key, ()):
-            _typed(text, str)
-    return record
+def _makers(
+    path: Path, effort: str, jobs: Iterable[Job], sums: Mapping[str, str]
+) -> dict[str, Job]:
+    """Return which job made each output: each has one, and so has each result in the crate."""
+    makers: dict[str, Job] = {}
+    places = (f"results/{effort}/", _FETCHED, PREPARED, FEATURES, "data/own/")
+    for job in jobs:
+        for name in job.outputs:
+            if not safe_name(name) or not name.startswith(places) or name in makers:
+                raise CrateError(
+                    f"{path}: says that a job made {name}, which no job of a run at {effort} "
+                    "effort makes, or two jobs made"
+                )
+            makers[name] = job
+    if inner := _lies_within(makers):
+        raise CrateError(f"{path}: says that a job made {inner}, and another what it lies in")
+    made = (n for n in sums if n.startswith(("results/", PREPARED, FEATURES)) or n.endswith(".h5"))
+    if lost := {name for name in made if name not in makers}:  # none could be drawn to check them
+        raise CrateError(f"{path}: {_several(lost)}: no job is said to have made it")
+    return makers
 
 
-def _typed(value: Any, kind: Callable) -> Any:
-    """Return a value of a type; a whole number is a number as well."""
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind or (kind is float and not math.isfinite(value)):
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
-    return value
+def _check_data(path: Path, file: zipfile.ZipFile, substitutes: Iterable[str]) -> None:
+    """Refuse data of others, and substitutes that are not named.
 
-
-def _matching(value: Any, pattern: re.Pattern[str]) -> str:
-    """Return a text of a pattern as a whole."""
-    if not pattern.fullmatch(_typed(value, str)):
-        raise ValueError(f"{value!r} is no {pattern.pattern}")
-    return value
+    A crate has receipts of substitutes; one that came with a file would have it taken for the data.
+    """
+    allowed = {f"{PREPARED}{name}.h5" for name in substitutes}
+    receipts = {f"{_FETCHED}{name}/{RECEIPT}" for name in substitutes}
+    names = {name for name in file.namelist() if name.startswith((_FETCHED, PREPARED))}
+    others = names - allowed - receipts
+    others |= {n for n in names & receipts if _json(path, file, n).get("file", n) is not None}
+    if others:
+        raise CrateError(
+            f"{path}: {_several(others)}: data of others, or of a substitute that {JOBS} does not "
+            "name"
+        )

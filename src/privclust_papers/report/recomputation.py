@@ -10,14 +10,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from privclust.core.printable import excerpt, printable
-from privclust_papers.datasets.fetch import RECEIPT, read_receipt, resolve_mirror
+from privclust_papers.datasets.fetch import resolve_mirror
 from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 from privclust_papers.pipeline.project_files import (
     CITATION,
@@ -26,17 +25,10 @@ from privclust_papers.pipeline.project_files import (
     config_files,
     own_data_files,
 )
-from privclust_papers.report.crate_file import FETCHED, Crate, file_sha256
-from privclust_papers.report.crate_members import CrateError, safe_name
+from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, safe_name
 from privclust_papers.report.restoration import date_outputs, place
 from privclust_papers.report.run_records import Job
-from privclust_papers.report.verification import (
-    MISSING,
-    Draw,
-    Finding,
-    Verification,
-    compare_outputs,
-)
+from privclust_papers.report.verification import Verification, compare_outputs
 from privclust_papers.settings.config import ConfigError, load_yaml, validate
 
 _FOLDERS = ("config", "workflow", "src")
@@ -58,9 +50,8 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
     if changed := crate.changed_code(folder):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise CrateError(
-            f"{crate.path}: is of another version of the code ({excerpt(crate.title)}): "
-            f"{excerpt(changed[0])}{more} "
-            "differ from what is here; check out that version, or make a run of this one"
+            f"{crate.path}: is of another version of the code: {excerpt(changed[0])}{more} differ "
+            "from what is here; check out that version, or make a run of this one"
         )
     config = crate.settings
     schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))  # the same as theirs
@@ -86,90 +77,38 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
     return config
 
 
-def published_as(crate: Crate, folder: str | os.PathLike[str] = ".") -> str:
-    """Return the DOI that the project's config gives of a crate of these very bytes, or nothing."""
-    published = load_yaml(Path(folder, CONFIG)).get("published") or {}
-    return published.get("doi") or "" if published.get("sha256") == crate.sha256 else ""
+def recompute(crate: Crate, config: Mapping[str, Any], verification: Verification) -> None:
+    """Do the drawn jobs again in a copy of the project, and hold what they made against the crate.
 
-
-def recompute(
-    crate: Crate,
-    draw: Draw,
-    config: Mapping[str, Any],
-    *,
-    seed: int,
-    minutes: float,
-    tolerances: Mapping[str, float],
-    cores: int = 1,
-    folder: str | os.PathLike[str] = ".",
-) -> Verification:
-    """Do drawn jobs again in a copy of the project, and hold what they made against the crate.
-
-    The copy has the project's code, which `check_project` has found to be the crate's, the crate's
-    settings, and of its results those that the jobs read. What a job made has the date of the
-    crate's run when the next ones begin, so that nothing between two drawn jobs is done again.
+    The copy of the project in the working folder has its code, which `check_project` has found to
+    be the crate's, the crate's settings, and of its results those that the jobs read. What a job
+    made has the date of the crate's run when the next ones begin, so that nothing between two drawn
+    jobs is done again. What came out goes into `verification`.
     """
-    verification = Verification(crate, draw, seed, minutes, tolerances)
-    start = time.monotonic()
+    start, jobs = time.monotonic(), verification.draw.jobs
     with tempfile.TemporaryDirectory(
         prefix="privclust-verify-", ignore_cleanup_errors=True
     ) as name:
         scratch = Path(name)
-        mirror = _copy_project(crate, config, Path(folder), scratch)
-        again = set(draw.jobs)
-        read = {crate.makers[n] for job in again for n in job.inputs if n in crate.makers}
-        place(crate, sorted(read - again, key=lambda job: job.end), scratch)
-        outputs = sorted(output for job in again for output in job.outputs)
+        mirror = _copy_project(crate, config, Path(), scratch)
+        read = {crate.makers[n] for job in jobs for n in job.inputs if n in crate.makers}
+        place(crate, sorted(read - set(jobs), key=lambda job: job.end), scratch)
+        outputs = sorted(output for job in jobs for output in job.outputs)
         if early := [output for output in outputs if (scratch / output).exists()]:
             # such as by another spelling, where a file system takes two for one
             raise CrateError(f"{crate.path}: would be given {early[0]}, which is to be made again")
         failures = []
-        for jobs in generations(crate, again):
-            failures.append(_run_jobs(jobs, scratch, cores))
-            for job in jobs:
+        for group in generations(crate, jobs):
+            failures.append(_run_snakemake([n for j in group for n in j.outputs], scratch))
+            for job in group:
                 date_outputs(job, scratch)
         said = "\n".join(filter(None, failures))
         for path, word in ((name, "SCRATCH"), (mirror, "MIRROR"), (sys.executable, "python")):
             said = said.replace(path, word) if path else said
         verification.messages = "\n".join(map(printable, said.replace("`", "'").splitlines()))
-        verification.redone = [
-            job for job in draw.jobs if all((scratch / out).exists() for out in job.outputs)
-        ]
-        found = compare_outputs(crate, draw.jobs, scratch, tolerances)
-        verification.findings = without_other_data(crate, found, scratch)
+        verification.redone = [j for j in jobs if all((scratch / n).exists() for n in j.outputs)]
+        verification.findings = compare_outputs(crate, jobs, scratch, verification.tolerances)
     verification.elapsed_s = time.monotonic() - start
-    return verification
-
-
-def without_other_data(
-    crate: Crate, findings: Sequence[Finding], folder: str | os.PathLike[str]
-) -> list[Finding]:
-    """Return findings, none of which is on a data set that was not the run's.
-
-    Such as a substitute where the run had the data, the data where it had a substitute, or another
-    substitute: what was made from it is not what the run made.
-    """
-    places = (path.parent for path in Path(folder).glob(f"{FETCHED}*/{RECEIPT}"))
-    receipts = {place.name: read_receipt(place) for place in places}
-    others = {
-        name
-        for name, receipt in receipts.items()
-        if receipt.is_substitute != (name in crate.substitutes)
-        or (receipt.is_substitute and receipt.sha256 != crate.substitutes[name])
-    }
-    rests_on: dict[str, set[str]] = {f"{FETCHED}{name}": {name} for name in others}
-    for job in sorted(crate.jobs, key=lambda job: job.end):
-        names = set().union(*(rests_on.get(name, ()) for name in job.inputs))
-        for output in job.outputs:
-            rests_on.setdefault(output, names)
-    return [
-        replace(
-            finding, outcome=MISSING, detail=f"as {', '.join(sorted(names))} is other data here"
-        )
-        if (names := rests_on.get(finding.name, set()))
-        else finding
-        for finding in findings
-    ]
 
 
 def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
@@ -178,32 +117,20 @@ def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
     Snakemake does again, with two jobs that it is asked for, whatever lies between them.
     """
     before: dict[Job, int] = {}  # how often the way to each leaves the jobs, at most
+    groups: dict[int, list[Job]] = {}
     for job in sorted(crate.jobs, key=lambda job: job.end):
         makers = [crate.makers[name] for name in job.inputs if name in crate.makers]
         leaves = job not in jobs
         before[job] = max((before.get(m, 0) + (leaves and m in jobs) for m in makers), default=0)
-    groups: dict[int, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(before[job], []).append(job)
-    return [sorted(groups[n], key=lambda job: job.end) for n in sorted(groups)]
+        if not leaves:
+            groups.setdefault(before[job], []).append(job)
+    return [groups[n] for n in sorted(groups)]
 
 
-def _run_jobs(jobs: Sequence[Job], scratch: Path, cores: int) -> str:
-    """Let Snakemake do jobs whose inputs are there; return what it said if something failed."""
-    made = {output for job in jobs for output in job.outputs}
-    ready = [
-        job for job in jobs if all(name in made or (scratch / name).exists() for name in job.inputs)
-    ]
-    if not ready:
-        return ""
-    code, output = _run_snakemake([n for job in ready for n in job.outputs], scratch, cores)
-    return _reason(output) if code else ""
-
-
-def _run_snakemake(targets: Sequence[str], scratch: Path, cores: int) -> tuple[int, str]:
-    """Make files by the workflow in a folder; return Snakemake's exit code and what it said."""
+def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
+    """Make files by the workflow in a folder; return what Snakemake said if something failed."""
     command = [
-        *(sys.executable, "-m", "snakemake", "--cores", str(cores), "--keep-going"),
+        *(sys.executable, "-m", "snakemake", "--cores", "1", "--keep-going"),
         # not by parameters, which have the place of a data set: what there is of it is the run's
         *("--rerun-triggers", "code", "input", "mtime", "software-env"),
         *("--nocolor", "--show-failed-logs", "--", *targets),
@@ -224,11 +151,9 @@ def _run_snakemake(targets: Sequence[str], scratch: Path, cores: int) -> tuple[i
         except BaseException:  # jobs would outlive a Snakemake that is killed alone
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, output
-
-
-def _reason(output: str) -> str:
-    """Return what Snakemake said where a job failed, from the job's own last lines on."""
+    if not process.returncode:
+        return ""
+    # from the last lines of the job that failed
     lines = [line for line in output.splitlines() if line.strip()]
     failed = next((i for i, line in enumerate(lines) if line.startswith("Error in ")), len(lines))
     first = max(min(failed, len(lines) - 1) - _LINES_BEFORE, 0)
@@ -239,7 +164,10 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     """Copy the project's code, with the settings of the run; return the mirror, if any."""
     for part in _FOLDERS:  # with the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
-    for name in (*crate.code, *config_files(folder, config)):  # of the user's own, elsewhere
+    for name in (
+        *crate.code,
+        *config_files(folder, config),
+    ):  # of the user's own, elsewhere
         if (folder / name).is_file() and not (scratch / name).exists():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / name, scratch / name)

@@ -8,37 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from privclust.core.files import atomic_path
 from privclust.core.printable import excerpt
-from privclust_papers.report.crate_file import Crate, file_sha256, read_crate
-from privclust_papers.report.crate_members import CrateError
+from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, read_crate
 from privclust_papers.report.run_records import Job, write_record
 
 RECORDS = ".snakemake/metadata"
 _INCOMPLETE = ".snakemake/incomplete"  # without it, Snakemake takes the records for older ones
 _TIMESTAMP = ".snakemake_timestamp"  # which has the date of a folder that a job made
-
-
-@dataclass(frozen=True)
-class Restored:
-    """What became of the jobs of a crate."""
-
-    path: Path
-    taken: int
-    present: int  # whose results were there before
-    left_out: int  # of which the crate has not all outputs
-    changed: int  # whose code or inputs are others here
-
-    def in_words(self) -> str:
-        """Say it in a sentence."""
-        return (
-            f"{self.path}: results of {self.taken} jobs were taken, of {self.present} they were "
-            f"there, of {self.left_out} they are not in the crate, of {self.changed} code or "
-            "inputs are others here"
-        )
+TAKEN, PRESENT = "taken", "there before"
+LEFT_OUT, CHANGED = "not in the crate", "of other code or inputs here"
 
 
 def restore(
@@ -46,12 +27,13 @@ def restore(
     effort: str,
     seed: int,
     folder: str | os.PathLike[str] = ".",
-) -> Restored:
+) -> dict[str, int]:
     """Take from a crate all results that fit the project in a folder, and none that is there.
 
     A result fits if all that its job read, code, settings and other results, is the same here, by
     SHA-256, or is taken as well. Parameters are compared by Snakemake itself, from its records. Of
-    a job that has left some result here already, none is taken.
+    a job that has left some result here already, none is taken. Returned is how many jobs have
+    results that were taken, there before, not in the crate, or of other code or inputs.
 
     Raises
     ------
@@ -60,26 +42,24 @@ def restore(
         if a result cannot be written.
     """
     crate = read_crate(path)
-    if crate.effort != effort:
-        raise CrateError(
-            f"{path}: is of a run at {crate.effort} effort, and this one is at {effort} effort; "
-            f"restore it with --config effort={crate.effort}"
-        )
-    if crate.settings.get("seed") != seed:
-        theirs = excerpt(crate.settings.get("seed"))
-        raise CrateError(
-            f"{path}: is of a run with seed {theirs}, and this one has seed {seed}; restore it "
-            f"with --config seed={theirs}"
-        )
-    counts = {"taken": 0, "present": 0, "left_out": 0, "changed": 0}
+    for name, here, theirs in (
+        ("effort", effort, crate.effort),
+        ("seed", seed, crate.settings.get("seed")),
+    ):
+        if here != theirs:
+            raise CrateError(
+                f"{path}: is of a run with {name} {excerpt(theirs)}, and this one has {name} "
+                f"{here}; restore it with --config {name}={excerpt(theirs)}"
+            )
+    counts = dict.fromkeys((TAKEN, PRESENT, LEFT_OUT, CHANGED), 0)
     taken: set[str] = set()
     for job in sorted(crate.jobs, key=lambda job: job.end):  # inputs before what is made from them
         if any(Path(folder, output).exists() for output in job.outputs):
-            counts["present"] += 1
-        elif not job.record or not crate.holds(job):
-            counts["left_out"] += 1
+            counts[PRESENT] += 1
+        elif not job.record or not all(map(crate.members_of, job.outputs)):
+            counts[LEFT_OUT] += 1
         elif not _fits(crate, job, taken, Path(folder)):
-            counts["changed"] += 1
+            counts[CHANGED] += 1
         else:
             try:
                 place(crate, [job], folder)
@@ -88,8 +68,8 @@ def restore(
                     f"{error.filename}: cannot be written ({error.strerror}); it comes from {path}"
                 ) from None
             taken.update(job.outputs)
-            counts["taken"] += 1
-    return Restored(Path(path), **counts)
+            counts[TAKEN] += 1
+    return counts
 
 
 def place(crate: Crate, jobs: Iterable[Job], folder: str | os.PathLike[str]) -> None:
@@ -100,15 +80,12 @@ def place(crate: Crate, jobs: Iterable[Job], folder: str | os.PathLike[str]) -> 
     Path(folder, _INCOMPLETE).mkdir(parents=True, exist_ok=True)
     for job in jobs:
         for output in job.outputs:
-            members = crate.members_of(output)
-            if not members:
-                continue
-            for name in members:
+            for name in crate.members_of(output):
                 with atomic_path(Path(folder, name)) as temporary:
                     temporary.write_bytes(crate.read(name))
-            if members != [output]:
-                Path(folder, output, _TIMESTAMP).touch()
-            write_record(Path(folder, RECORDS), output, job.record)
+                if name != output:
+                    Path(folder, output, _TIMESTAMP).touch()
+                write_record(Path(folder, RECORDS), output, job.record)
         date_outputs(job, folder)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy as np
 from privclust.core.hdf5 import FileError
 from privclust.core.printable import excerpt
 from privclust_papers.pipeline import artefacts
-from privclust_papers.report.crate_file import Crate, file_sha256
-from privclust_papers.report.run_records import Job
+from privclust_papers.report.crate_file import FEATURES, PREPARED, Crate, file_sha256
+from privclust_papers.report.run_records import Job, made_from
 from privclust_papers.report.two_runs import (
     TIMED_METRICS,
     TIMES,
@@ -24,35 +24,22 @@ from privclust_papers.report.two_runs import (
 )
 from privclust_papers.settings.config import load_yaml
 
-KINDS = ("data", "features", "shared", "fit", "metrics", "table", "figure")
-"""Kinds of results that are compared; of all but figures a tolerance may be stated."""
+KINDS = ("data", "features", "shared", "fit", "metrics", "table")
+"""Kinds of results of which a tolerance may be stated; figures are compared as well."""
 SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
-_MOST_TIMES_LARGER = 4  # a table than what is made here: more is not worth comparing
-_ARTEFACTS = {"data": "dataset"}  # kinds of artefacts that have another name in their files
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Jobs to do again.
+    """Jobs to do again."""
 
-    Attributes
-    ----------
-    drawn : tuple of Job
-        In the order in which they were drawn.
-    needed : tuple of Job
-        What has to be done before them, as its results are not in the crate.
-    too_long : tuple of Job
-        Those that could not be drawn, as each takes longer than the limit with all it needs.
-    incomparable : tuple of Job
-        Those that make nothing that could be held against the crate: the page, which says how the
-        run was called, fetched data, a folder without a checksum, and data of the user's own.
-    """
-
-    drawn: tuple[Job, ...]
-    needed: tuple[Job, ...]
-    too_long: tuple[Job, ...]
+    drawn: tuple[Job, ...]  # in the order in which they were drawn
+    needed: tuple[Job, ...]  # to be done before them, as their results are not in the crate
+    too_long: tuple[Job, ...] = ()  # beyond the limit of time with all that they need
+    # what makes nothing that could be compared: the page, which says how the run was called,
+    # fetched data, a folder without a checksum, and data of the user's own
     incomparable: tuple[Job, ...] = ()
 
     @property
@@ -69,11 +56,6 @@ class Finding:
     kind: str
     outcome: str  # one of the six above
     detail: str = ""
-
-    @property
-    def is_agreement(self) -> bool:
-        """Whether the output was recomputed and agrees."""
-        return self.outcome in _AGREE
 
 
 @dataclass
@@ -97,50 +79,40 @@ class Verification:
         return not outcomes.isdisjoint(_AGREE) and outcomes.isdisjoint((DIFFERS, MISSING))
 
 
-def cost_of(job: Job) -> float:
-    """Return what a job took, in CPU seconds; where no log says so, how long it was under way."""
-    return max(job.end - job.start, 0.0) if job.cpu_s is None else job.cpu_s
+def cost_of(*jobs: Job) -> float:
+    """Return what jobs took in CPU seconds; of one without a log, how long it was under way."""
+    return math.fsum(
+        max(job.end - job.start, 0.0) if job.cpu_s is None else job.cpu_s for job in jobs
+    )
 
 
 def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
-    """Draw jobs one after another, each with a probability proportional to its cost.
+    """Draw at most some jobs one after another, each with a probability proportional to its cost.
 
     A job comes with all that has to be done before it. One that would take the sum beyond the limit
-    of time, by what the jobs took in the crate's run, is passed over for the next.
-
-    Parameters
-    ----------
-    crate : Crate
-    n_jobs : int
-        How many at most.
-    minutes : float
-        Of CPU time, at most.
-    seed : int
-        The same seed draws the same jobs of a crate.
+    of CPU time, by what the jobs took in the crate's run, is passed over for the next.
     """
     limit, rng = 60.0 * minutes, random.Random(seed)
-    candidates = [job for job in crate.jobs if _is_comparable(crate, job)]
-    incomparable = tuple(job for job in crate.jobs if not _is_comparable(crate, job))
-    needs = {job: _needs(crate, job) for job in candidates}
-    alone = {job: sum(map(cost_of, {job, *needs[job]})) for job in candidates}
+    comparable = [
+        job for job in crate.jobs if any(kind_of(n) and n in crate.digests for n in job.outputs)
+    ]
+    needs = {job: _needs(crate, job) for job in comparable}
     # the smallest of exponential times with the costs as rates comes from a job in proportion to
     # its cost, and so does the next one of those that are left (Efraimidis and Spirakis 2006)
-    order = sorted(candidates, key=lambda job: rng.expovariate(max(cost_of(job), 1e-3)))
+    order = sorted(comparable, key=lambda job: rng.expovariate(max(cost_of(job), 1e-3)))
     drawn: list[Job] = []
     done: set[Job] = set()
     for job in order:
-        more = {job, *needs[job]} - done
-        if len(drawn) < n_jobs and sum(map(cost_of, done | more)) <= limit:
+        together = done | {job, *needs[job]}
+        if len(drawn) < n_jobs and cost_of(*together) <= limit:
             drawn.append(job)
-            done |= more
-    needed = tuple(job for job in crate.jobs if job in done and job not in drawn)
-    too_long = tuple(job for job in candidates if alone[job] > limit)
-    return Draw(tuple(drawn), needed, too_long, incomparable)
-
-
-def _is_comparable(crate: Crate, job: Job) -> bool:
-    """Whether a job may be drawn: some output of it can be held against the crate."""
-    return any(kind_of(output) and output in crate.digests for output in job.outputs)
+            done = together
+    return Draw(
+        tuple(drawn),
+        tuple(job for job in crate.jobs if job in done and job not in drawn),
+        tuple(job for job in comparable if cost_of(job, *needs[job]) > limit),
+        tuple(job for job in crate.jobs if job not in needs),
+    )
 
 
 def _needs(crate: Crate, job: Job) -> list[Job]:
@@ -157,7 +129,7 @@ def _needs(crate: Crate, job: Job) -> list[Job]:
 
 
 def kind_of(name: str) -> str:
-    """Return of what kind of `KINDS` an output is; empty for what says how long something took.
+    """Return the kind of an output; empty for what says how long something took.
 
     Examples
     --------
@@ -173,45 +145,52 @@ def kind_of(name: str) -> str:
 
 
 def compare_outputs(
-    crate: Crate, jobs: Sequence[Job], folder: Path, tolerances: Mapping[str, float]
+    crate: Crate, jobs: Iterable[Job], folder: Path, tolerances: Mapping[str, float]
 ) -> list[Finding]:
     """Hold what jobs made in a folder against the crate, output by output.
 
     `tolerances` has the largest relative difference of numbers by kind; a kind that is not there
-    has 0. What is not in the crate can be compared by its bytes alone.
+    has 0. What is not in the crate can be compared by its bytes alone. Nothing that was made from
+    other data than the run's, such as a substitute, counts as recomputed.
     """
-    findings, timed = [], _timed_claims(crate, folder)
+    findings: list[Finding] = []
+    timed = _timed_claims(crate, folder)
     for job in jobs:
         of_job = [
-            _compare(crate, name, folder, tolerances, timed)
+            _compare(crate, name, folder, tolerances.get(kind_of(name), 0.0), timed)
             for name in job.outputs
             if kind_of(name) and name in crate.digests
         ]
-        tables = [finding for finding in of_job if finding.kind == "table"]
-        findings += [_judged(finding, tables) for finding in of_job]
-    return findings
-
-
-def _judged(finding: Finding, tables: Sequence[Finding]) -> Finding:
-    """Judge no figure whose table agrees but for times or within a tolerance: it shows both."""
-    if finding.kind != "figure" or finding.outcome != DIFFERS or not tables:
-        return finding
-    if all(table.outcome in (EQUAL, CLOSE) for table in tables):
-        return Finding(finding.name, "figure", NOT_JUDGED, "drawn from a table of other cells")
-    return finding
+        # a figure shows the times and the digits of its table
+        tables = [finding.outcome for finding in of_job if finding.kind == "table"]
+        if tables and set(tables) <= {EQUAL, CLOSE}:
+            of_job = [
+                replace(f, outcome=NOT_JUDGED, detail="drawn from a table of other cells")
+                if f.kind == "figure" and f.outcome == DIFFERS
+                else f
+                for f in of_job
+            ]
+        findings += of_job
+    data = [f for f in findings if f.name.startswith((PREPARED, FEATURES))]
+    others = {finding.name for finding in data if finding.outcome == DIFFERS}
+    rest = made_from(crate.jobs, others) - others
+    return [
+        replace(f, outcome=MISSING, detail="as its data are other data here")
+        if f.name in rest
+        else f
+        for f in findings
+    ]
 
 
 def _timed_claims(crate: Crate, folder: Path) -> set[str]:
     """Return the claims whose verdicts are on how long something took, by the code of both."""
-    claims = []
-    for paper in crate.settings.get("papers") or ():
-        path = folder / paper / "claims.yaml"
-        claims += load_yaml(path) if path.is_file() else []
+    paths = [folder / paper / "claims.yaml" for paper in crate.settings.get("papers") or ()]
+    claims = [claim for path in paths if path.is_file() for claim in load_yaml(path)]
     return {claim["id"] for claim in claims if claim["check"].get("metric") in TIMED_METRICS}
 
 
 def _compare(
-    crate: Crate, name: str, folder: Path, tolerances: Mapping[str, float], timed: Collection[str]
+    crate: Crate, name: str, folder: Path, tolerance: float, timed: Collection[str]
 ) -> Finding:
     """Hold one output against the crate."""
     kind, path = kind_of(name), folder / name
@@ -222,24 +201,23 @@ def _compare(
         return Finding(name, kind, SAME)
     if name not in crate.sums:
         return Finding(name, kind, DIFFERS, "in its bytes; the crate has no more of it")
-    tolerance = tolerances.get(kind, 0.0)
-    if kind == "table":
-        contents = crate.read(name), path.read_bytes()
-        return Finding(name, kind, *_compare_table(*contents, tolerance, timed))
-    if kind == "figure":
-        return Finding(name, kind, DIFFERS, "in its bytes")
-    before = folder / f"{name}.before"
+    before = path.with_name(f"{path.name}.before")
     before.write_bytes(crate.read(name))
     try:
-        theirs, ours = (artefacts.read(p, _ARTEFACTS.get(kind, kind)) for p in (before, path))
-    except FileError as error:
+        if kind == "table":
+            return Finding(name, kind, *_compare_tables(before, path, tolerance, timed))
+        if kind == "figure":
+            return Finding(name, kind, DIFFERS, "in its bytes")
+        of_file = "dataset" if kind == "data" else kind
+        theirs, ours = (artefacts.read(p, of_file) for p in (before, path))
+        if theirs.parameters != ours.parameters:
+            return Finding(name, kind, DIFFERS, "in the parameters that it states")
+        return Finding(name, kind, *compare_arrays(theirs.arrays, ours.arrays, tolerance))
+    except (FileError, ValueError) as error:
         reason = str(error).replace(f"{folder}/", "")
         return Finding(name, kind, DIFFERS, f"and cannot be read ({reason})")
     finally:
         before.unlink()
-    if theirs.parameters != ours.parameters:
-        return Finding(name, kind, DIFFERS, "in the parameters that it states")
-    return Finding(name, kind, *compare_arrays(theirs.arrays, ours.arrays, tolerance))
 
 
 class _SameTexts(RunComparison):
@@ -250,31 +228,20 @@ class _SameTexts(RunComparison):
         return a == b
 
 
-def _compare_table(
-    before: bytes, after: bytes, tolerance: float, timed: Collection[str] = ()
+def _compare_tables(
+    before: Path, after: Path, tolerance: float, timed: Collection[str] = ()
 ) -> tuple[str, str]:
     """Compare two tables cell by cell, but for times and what of some claims they decide."""
-    if len(before) > _MOST_TIMES_LARGER * len(after):
-        return DIFFERS, "and is many times larger"
-    try:
-        tables = [read_cells(text) for text in (before, after)]
-    except ValueError:
-        return DIFFERS, "and is no table"
-    are_alike = tables[0].equals(tables[1])
-    if all({"id", "decided_by"} <= set(table) for table in tables):
-        for table in tables:
-            table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
-    exact = outcome = _SameTexts(0.0, 0.0)
-    compare_tables("", (tables[0], tables[1]), exact)
-    if tolerance:
-        outcome = RunComparison(tolerance, 0.0)
-        compare_tables("", (tables[0], tables[1]), outcome)
-    if not exact.numbers and are_alike:
+    theirs, ours = (read_cells(path.read_bytes()) for path in (before, after))
+    if theirs.equals(ours):
         return DIFFERS, "in its bytes, and in none of its cells"
-    if not exact.numbers:
-        return EQUAL, "but for what says how long something took"
+    for table in (theirs, ours):
+        if {"id", "decided_by"} <= set(theirs) & set(ours):
+            table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
+    outcome = RunComparison(tolerance, 0.0) if tolerance else _SameTexts(0.0, 0.0)
+    compare_tables("", (theirs, ours), outcome)
     if not outcome.numbers:
-        return CLOSE, f"{len(exact.numbers):,} of {exact.n_numbers:,} cells have other digits"
+        return (CLOSE, "") if tolerance else (EQUAL, "but for what says how long something took")
     first = outcome.numbers[0]
     return DIFFERS, (
         f"in {len(outcome.numbers):,} of {outcome.n_numbers:,} cells, first "
@@ -296,41 +263,33 @@ def compare_arrays(
     >>> compare_arrays(one, other, 0.01)[0], compare_arrays(one, other, 0.0)[0]
     ('within tolerance', 'differs')
     """
-    timed = (*TIMES, *TIMED_METRICS)
-    names = [n for n in sorted({*before, *after}) if n.rpartition("/")[2] not in timed]
-    apart = {name: _apart(before.get(name), after.get(name)) for name in names}
-    worst = max(apart, key=lambda name: apart[name], default="")
-    largest = apart.get(worst, 0.0)
-    n_equal = sum(value == 0.0 for value in apart.values())
-    if largest == 0.0:
+    names = sorted({*before, *after})
+    apart = {
+        name: _apart(before.get(name), after.get(name))
+        for name in names
+        if name.rpartition("/")[2] not in (*TIMES, *TIMED_METRICS)
+    }
+    others = {name: gap for name, gap in apart.items() if gap > 0.0}
+    if not others:
         return EQUAL, "but for times, or for versions of packages"
-    detail = f"{len(apart) - n_equal} of {len(apart)} arrays, most in {worst}: " + (
-        f"by {largest:.2g} of its largest entry" if math.isfinite(largest) else "in its form"
-    )
-    return (CLOSE, detail) if largest <= tolerance else (DIFFERS, detail)
+    worst = max(others, key=lambda name: others[name])
+    by = f"{others[worst]:.2g} of its largest entry"
+    detail = f"{len(others)} of {len(apart)} arrays, most in {worst}: by {by}"
+    return (CLOSE if others[worst] <= tolerance else DIFFERS), detail
 
 
 def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
     """Return how far two arrays differ, in parts of the largest entry; infinity if in form."""
-    if before is None or after is None or before.shape != after.shape:
+    if before is None or after is None:
         return math.inf
-    if before.dtype != after.dtype:
+    if before.shape != after.shape or before.dtype != after.dtype:
         return math.inf
     if before.dtype.kind not in "fc":
         return 0.0 if np.array_equal(before, after) else math.inf
-    if not np.array_equal(np.isfinite(before), np.isfinite(after)):
-        return math.inf
-    is_finite = np.isfinite(before)
+    is_finite = np.isfinite(before) & np.isfinite(after)
     if not np.array_equal(before[~is_finite], after[~is_finite], equal_nan=True):
         return math.inf
     one, other = before[is_finite], after[is_finite]
     difference = float(np.abs(one - other).max(initial=0.0))
-    if difference == 0.0:
-        return 0.0
     scale = float(np.abs(one).max(initial=0.0))
-    return difference / scale if scale > 0.0 else math.inf
-
-
-def total_cost(jobs: Collection[Job]) -> float:
-    """Return what some jobs took in the crate's run, in CPU seconds."""
-    return sum(map(cost_of, jobs))
+    return difference / scale if scale > 0.0 else math.inf if difference else 0.0

@@ -13,7 +13,7 @@ from privclust_papers.datasets.fetch import Receipt
 from privclust_papers.datasets.registry import Dataset, Substitute
 from privclust_papers.pipeline import artefacts
 from privclust_papers.pipeline.plan import Plan
-from privclust_papers.report.archive import write_archive
+from privclust_papers.report.archive import write_archive, zip_entry
 from privclust_papers.report.run_records import Job
 
 PREPARED = "data/prepared/{}.h5"
@@ -132,7 +132,7 @@ def forge(path, changes, fitting=True, extra=()):
     forged = path.with_name("forged.crate.zip")
     with zipfile.ZipFile(forged, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members.items():
-            file.writestr(name, content)
+            file.writestr(zip_entry(name), content)
         for entry, content in extra:
             file.writestr(entry, content)
     return forged

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import shutil
 import signal
 import sys
@@ -16,32 +15,26 @@ import pytest
 import yaml
 
 from privclust_papers.command import main
-from privclust_papers.command._verify_command import _KINDS
-from privclust_papers.datasets.fetch import Receipt
 from privclust_papers.pipeline import artefacts
-from privclust_papers.report.certificate import summary, write_certificate
-from privclust_papers.report.crate_file import read_crate
-from privclust_papers.report.crate_members import CrateError
+from privclust_papers.report.certificate import write_certificate
+from privclust_papers.report.crate_file import CrateError, read_crate
 from privclust_papers.report.recomputation import (
     _copy_project,
     _run_snakemake,
     check_project,
     generations,
-    published_as,
-    without_other_data,
 )
 from privclust_papers.report.verification import (
     CLOSE,
     DIFFERS,
     EQUAL,
-    KINDS,
     MISSING,
     NOT_JUDGED,
     SAME,
     Draw,
     Finding,
     Verification,
-    _compare_table,
+    _compare_tables,
     compare_arrays,
     compare_outputs,
     draw,
@@ -171,15 +164,6 @@ def test_what_is_not_in_the_crate_agrees_by_its_bytes_alone(remade):
     assert "the crate has no more of it" in finding.detail
 
 
-def test_a_table_says_which_cell_differs(remade):
-    name = TRIALS.format("drawn")
-    (remade[1] / name).write_text("method,error,cpu_seconds\na,0.5,1.0\nb,0.2501,2.0\n")
-    assert "[method=b].error: 0.25 -> 0.2501" in findings(remade)[name].detail
-    assert findings(remade, table=1e-2)[name].outcome == CLOSE
-    (remade[1] / name).write_bytes(b"\xff\xfe\x00")
-    assert findings(remade, table=1e-2)[name].outcome == DIFFERS
-
-
 def test_what_was_not_made_or_cannot_be_read_is_told(remade):
     (remade[1] / FIT.format("drawn")).unlink()
     (remade[1] / METRICS.format("drawn")).write_bytes(b"no artefact")
@@ -234,48 +218,6 @@ def verification(crate, *findings):
 def test_nothing_agrees_that_was_not_recomputed(crate, outcomes, agrees):
     found = [Finding(f"results/{i}.csv", "table", o) for i, o in enumerate(outcomes)]
     assert verification(crate, *found).agrees is agrees
-
-
-def test_the_certificate_has_what_was_recomputed_and_no_more(crate):
-    done, lost = FIT.format("drawn"), FIT.format("had")
-    checked = verification(
-        crate, Finding(done, "fit", CLOSE, "by 1e-9 | of it"), Finding(lost, "fit", MISSING)
-    )
-    checked.messages = "no network"
-    checked.redone = [job for job in crate.jobs if job.outputs == (done,)]
-    write_certificate(checked, "out", checker="A. Body", doi="10.1/x", seconds=0.0)
-    text = Path("out/certificate.md").read_text()
-    assert text.startswith("# Certificate: what was recomputed DOES NOT AGREE")
-    assert "| seed of the draw | 3 |" in text
-    assert "fit 1e-06" in text
-    assert f"| `{done}` | fit | within tolerance | by 1e-9 / of it |" in text
-    assert f"| `{lost}` | fit | not recomputed |  |" in text
-    # 60 of 2 * (0.5 + 1 + 60 + 4 + 2) + 1 CPU seconds
-    assert "1 of the run's 11 jobs were done again, which took 60.0 CPU s" in text
-    assert "(44.12% of its 136 CPU s)" in text
-    assert "no network" in text
-    document = yaml.safe_load(Path("out/codecheck.yml").read_text())
-    assert document["version"] == "https://codecheck.org.uk/spec/config/1.0/"
-    assert [entry["file"] for entry in document["manifest"]] == [done]
-    assert document["codechecker"] == [{"name": "A. Body"}]
-    assert document["paper"]["authors"] == [{"name": "Somebody"}]
-    assert document["repository"] == "https://doi.org/10.1/x"
-    assert document["report"] == "certificate.md"
-    assert document["check_time"] == "1970-01-01T00:00:00+00:00"
-    assert "certificate" not in document
-    assert Path("out/codecheck.yml").read_text().startswith("---\n")
-    assert summary(checked) in text
-
-
-def test_only_the_crate_that_was_published_has_its_doi(crate):
-    def publish(sha256):
-        document = {"published": {"doi": "10.1/x", "sha256": sha256}}
-        Path("config/config.yaml").write_text(yaml.safe_dump(document))
-        return published_as(crate)
-
-    assert publish(crate.sha256) == "10.1/x"
-    assert publish("0" * 64) == ""
-    assert publish(None) == ""
 
 
 def test_a_crate_of_other_code_is_not_done_again(crate, small_run):
@@ -346,7 +288,7 @@ def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):
     signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
     try:
         with pytest.raises(KeyboardInterrupt):
-            _run_snakemake(["results/quick/index.html"], tmp_path, 1)
+            _run_snakemake(["results/quick/index.html"], tmp_path)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
@@ -376,47 +318,62 @@ def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, 
     assert "of another version of the code" in refused(small_crate)
 
 
-def test_the_command_knows_the_kinds():
-    assert (*_KINDS, "figure") == KINDS
+def test_the_certificate_has_what_was_recomputed_and_no_more(crate):
+    done, lost = FIT.format("drawn"), FIT.format("had")
+    checked = verification(
+        crate, Finding(done, "fit", CLOSE, "by 1e-9"), Finding(lost, "fit", MISSING)
+    )
+    checked.messages = "no network"
+    checked.redone = [job for job in crate.jobs if job.outputs == (done,)]
+    published = {"published": {"doi": "10.1/x", "sha256": crate.sha256}}
+    Path("config/config.yaml").write_text(yaml.safe_dump(published))
+    write_certificate(checked, "out", checker="A. Body")
+    document = yaml.safe_load(Path("out/codecheck.yml").read_text())
+    assert document["version"] == "https://codecheck.org.uk/spec/config/1.0/"
+    assert document["manifest"] == [{"file": done, "comment": "within tolerance: by 1e-9"}]
+    assert document["codechecker"] == [{"name": "A. Body"}]
+    assert document["repository"] == document["paper"]["reference"] == "https://doi.org/10.1/x"
+    assert (document["agrees"], document["not_recomputed"]) == (False, [lost])
+    assert document["draw"]["seed"] == 3
+    assert document["draw"]["tolerances"] == {"fit": 1e-6}
+    assert document["archive"] == {"sha256": crate.sha256, "substitutes": ["drawn"]}
+    assert document["messages"] == "no network"
+    # 60 of 2 * (0.5 + 1 + 60 + 4 + 2) + 1 CPU seconds
+    assert "1 of the run's 11 jobs were done again, which took 60.0 CPU s" in document["summary"]
+    assert "(44.12% of its 136 CPU s)" in document["summary"]
+    published["published"]["sha256"] = "0" * 64
+    Path("config/config.yaml").write_text(yaml.safe_dump(published))
+    write_certificate(checked, "out")
+    assert "repository" not in yaml.safe_load(Path("out/codecheck.yml").read_text())
 
 
-def test_verdicts_on_times_are_no_difference():
-    before = b"id,verdict,decided_by\nfast,partly,0.2 s\ngood,partly,0.5\n"
-    after = before.replace(b"partly,0.2 s", b"reproduced,0.1 s")
-    assert _compare_table(before, after, 0.0, {"fast"})[0] == EQUAL
-    assert _compare_table(before, after, 0.0, {"good"})[0] == DIFFERS
-    worse = before.replace(b"0.5", b"0.6")
-    assert _compare_table(before, worse, 0.0, {"fast"})[0] == DIFFERS
+def test_a_table_says_which_cell_differs(remade):
+    name = TRIALS.format("drawn")
+    (remade[1] / name).write_text("method,error,cpu_seconds\na,0.5,1.0\nb,0.2501,2.0\n")
+    assert "[method=b].error: 0.25 -> 0.2501" in findings(remade)[name].detail
+    assert findings(remade, table=1e-2)[name].outcome == CLOSE
+    (remade[1] / name).write_bytes(b"\xff\xfe\x00")
+    assert findings(remade, table=1e-2)[name].outcome == DIFFERS
 
 
-def test_what_rests_on_other_data_is_not_recomputed(crate, tmp_path):
-    """The run had ``had`` and a substitute for ``drawn``; here it is the other way round."""
-    findings = [Finding(name, "fit", SAME) for name in crate.makers if "/fit/" in name]
+def test_verdicts_on_times_are_no_difference(tmp_path):
+    before = "id,verdict,decided_by\nfast,partly,0.2 s\ngood,partly,0.5\n"
 
-    def outcomes(crate, named=None, **kinds):
-        for name, (kind, file, sha256) in kinds.items():
-            receipt = Receipt(named or name, kind, "somewhere", "x", file, sha256)
-            (tmp_path / "data/raw" / name).mkdir(parents=True, exist_ok=True)
-            text = json.dumps(dataclasses.asdict(receipt))
-            (tmp_path / "data/raw" / name / "receipt.json").write_text(text)
-        found = without_other_data(crate, findings, tmp_path)
-        return {(finding.outcome, finding.detail) for finding in found}
+    def outcome(after, timed):
+        for name, text in (("a.csv", before), ("b.csv", after)):
+            (tmp_path / name).write_text(text)
+        return _compare_tables(tmp_path / "a.csv", tmp_path / "b.csv", 0.0, {timed})[0]
 
-    had, generated = ("mirror", "x.zip", None), ("substitute", None, None)
-    drawn_differs = {(SAME, ""), (MISSING, "as drawn is other data here")}
-    had_differs = {(SAME, ""), (MISSING, "as had is other data here")}
-    assert outcomes(crate) == {(SAME, "")}
-    assert outcomes(crate, had=had, drawn=generated) == {(SAME, "")}
-    assert outcomes(crate, had=had, drawn=had) == drawn_differs
-    assert outcomes(crate, had=generated, drawn=generated) == had_differs
-    # a part of the data set is a substitute that has a file
-    part, other = ("substitute", "x.npz", "a" * 64), ("substitute", "x.npz", "b" * 64)
-    assert outcomes(crate, had=had, drawn=part) == drawn_differs
-    of_a_part = dataclasses.replace(crate, substitutes={"drawn": "a" * 64})
-    assert outcomes(of_a_part, drawn=part) == {(SAME, "")}
-    assert outcomes(of_a_part, drawn=other) == drawn_differs
-    assert outcomes(of_a_part, drawn=generated) == drawn_differs
-    # a receipt tells of the data beside it, whatever name it gives them
-    assert outcomes(crate, had=had, drawn=generated) == {(SAME, "")}
-    assert outcomes(crate, named="drawn", had=generated) == had_differs
-    assert outcomes(crate, named="drawn", had=had) == {(SAME, "")}
+    after = before.replace("partly,0.2 s", "reproduced,0.1 s")
+    assert outcome(after, "fast") == EQUAL
+    assert outcome(after, "good") == DIFFERS
+    assert outcome(before.replace("0.5", "0.6"), "fast") == DIFFERS
+
+
+def test_what_rests_on_other_data_is_not_recomputed(remade):
+    """Such as a substitute where the run had the data, or the data where it had a substitute."""
+    rewrite(remade[1], "data/prepared/had.h5", "dataset", X=np.ones(50))
+    outcomes = {name: finding.outcome for name, finding in findings(remade).items()}
+    assert outcomes.pop("data/prepared/had.h5") == DIFFERS
+    for name, outcome in outcomes.items():
+        assert outcome == (MISSING if "had" in name else SAME)
