@@ -15,10 +15,8 @@ from privclust.core.progress import logged
 from privclust.core.validation import (
     GROUPS,
     NOT_NEGATIVE,
-    Real,
     as_generator,
     check_parameters,
-    check_real,
 )
 from privclust.core.warn import warn_caller
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
@@ -71,14 +69,6 @@ class GaussianMixtureEM(FittedMixture):
     weights_init, means_init, covariances_init : array-like or None, default None
         Take the place of the start's weights (n_components,), means (n_components, n_features) and
         covariances (shape by their type).
-    concentration : float, default 2
-        α, at least 1.
-    mean_precision : float, default 1
-        κ₀, at least 0.
-    degrees_of_freedom : float or None, default None
-        ν₀, greater than n_features - 1; None is n_features + 2.
-    scale_matrix : float, default 0.1
-        S₀ as a multiple of the identity, positive, in units of X squared.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         Draws the starts.
 
@@ -131,8 +121,6 @@ class GaussianMixtureEM(FittedMixture):
         "n_components": GROUPS,
         "tol": NOT_NEGATIVE,
         "reg_covar": NOT_NEGATIVE,
-        "concentration": Real(1.0, inclusive=True),
-        "mean_precision": NOT_NEGATIVE,
     }
 
     def __init__(
@@ -149,10 +137,6 @@ class GaussianMixtureEM(FittedMixture):
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
         covariances_init: ArrayLike | None = None,
-        concentration: float = 2.0,
-        mean_precision: float = 1.0,
-        degrees_of_freedom: float | None = None,
-        scale_matrix: float = 0.1,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -166,10 +150,6 @@ class GaussianMixtureEM(FittedMixture):
         self.weights_init = weights_init
         self.means_init = means_init
         self.covariances_init = covariances_init
-        self.concentration = concentration
-        self.mean_precision = mean_precision
-        self.degrees_of_freedom = degrees_of_freedom
-        self.scale_matrix = scale_matrix
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -283,20 +263,15 @@ class GaussianMixtureEM(FittedMixture):
         """Return the prior, None for maximum likelihood."""
         if self.estimate == "mle":
             return None
-        nu = self.degrees_of_freedom
-        nu = self.n_features_in_ + 2.0 if nu is None else nu
-        return MixturePrior(self.concentration, self.mean_precision, nu, self.scale_matrix)
+        return MixturePrior(2.0, 1.0, self.n_features_in_ + 2.0, 0.1)
 
     def _n_free(self) -> int:
-        """Number of free parameters."""
         k, d = self.means_.shape
         each = {"spherical": 1, "diag": d, "full": d * (d + 1) // 2}[self.covariance_type]
         return k - 1 + k * d + k * each
 
     def _check_against(self, d):
         """Raise a ValueError if a parameter does not fit the number of features or another one."""
-        if self.degrees_of_freedom is not None:
-            check_real("degrees_of_freedom", self.degrees_of_freedom, above=d - 1.0)
         k = self.n_components
         shapes = {
             "weights_init": (k,),

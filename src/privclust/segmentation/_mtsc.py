@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
-from privclust.core.validation import NOT_NEGATIVE, Integer, Real, check_integer
+from privclust.core.validation import NOT_NEGATIVE, Integer, check_integer
 from privclust.core.warn import warn_caller
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
@@ -23,6 +23,8 @@ from privclust.segmentation.mtsc_solver import Schedule, restart_variances, solv
 __all__ = ["MTSC", "SBL"]
 
 _SSC_ALPHA, _SSC_TOL = 800.0, 5e-4  # of a start from SSC: its authors' weight for motions
+# of samples without a common neighbour, relative to `prior_variance`: where their variances restart
+_RESTART_FLOOR = 0.2
 _COARSER = 10.0  # times `tol`: to where each of several runs descends before one goes on
 _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
@@ -39,7 +41,6 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         prior_variance: float = 1.0,
         start: Literal["equal", "ssc", "both"] = "equal",
         n_restarts: int = 0,
-        restart_floor: float = 0.2,
         components_per_cluster: int | None = None,
         n_annealing: int = 100,
         tol: float = 1e-4,
@@ -52,7 +53,6 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         self.prior_variance = prior_variance
         self.start = start
         self.n_restarts = n_restarts
-        self.restart_floor = restart_floor
         self.components_per_cluster = components_per_cluster
         self.n_annealing = n_annealing
         self.tol = tol
@@ -60,14 +60,13 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
 
     _constraints: ClassVar = {
         "n_restarts": Integer(0),
-        "restart_floor": Real(at_most=1.0),
         "tol": NOT_NEGATIVE,
     }
 
     def _schedule(self, noise_unit, n_samples):
         """Return the schedule of a run; SBL's, with W = I."""
         noise = noise_unit * np.geomspace(self.noise_start, self.noise_variance, self.n_annealing)
-        return Schedule(noise, None, 1, self.max_iter, self.tol)
+        return Schedule(noise, None, self.max_iter, self.tol)
 
     def _coordinates(self, samples):
         """Return X in principal coordinates with mean squared norm 1, and the unit of nu."""
@@ -95,10 +94,10 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         if self.start != "ssc":
             runs.append(solve(X, first, np.full((X.shape[1],) * 2, float(self.prior_variance))))
         if self.start != "equal":
-            start = restart_variances(self._sparse_coefficients(samples), self.restart_floor)
+            start = restart_variances(self._sparse_coefficients(samples), _RESTART_FLOOR)
             runs.append(solve(X, first.last(), self.prior_variance * start))
         for _ in logged(range(self.n_restarts), self.n_restarts, "MTSC: descents"):
-            start = restart_variances(runs[-1].coefficients, self.restart_floor)
+            start = restart_variances(runs[-1].coefficients, _RESTART_FLOOR)
             runs.append(solve(X, first, self.prior_variance * start))
         self.restart_objectives_ = np.array([run.objective[-1] for run in runs])
         best = runs[int(np.argmin(self.restart_objectives_))]
@@ -154,9 +153,6 @@ class SBL(_EvidenceClusterer):
     n_restarts : int, default 0
         How often the annealing is repeated from the two-step affinity of the last answer. Of
         several runs, each to ten times `tol`, the one with the lowest objective goes on to `tol`.
-    restart_floor : float, default 0.2
-        Starting variance, relative to `prior_variance`, of samples without a common neighbour in a
-        two-step affinity; above 0, at most 1.
     components_per_cluster : int or None, default None
         None works in all coordinates of the row space of X. Otherwise X is projected on its first
         ``components_per_cluster * n_clusters`` principal directions (not centred), and
@@ -248,10 +244,6 @@ class MTSC(_EvidenceClusterer):
         beta of rho(W) = beta ||W||_F^2 in units of n_samples, since what it is weighed against is a
         sum over the samples; positive. Small values leave the tasks separate, large ones make all
         tasks share one prior (see `effective_tasks_`).
-    weight_penalty_start : float or None, default None
-        The same at the start of a geometric annealing to `weight_penalty`; None keeps it fixed.
-    n_warmup : int, default 1
-        Iterations, at least 1, before W first moves from the identity.
     noise_start, noise_variance : float, default 3e-2, 1e-6
         See `SBL`.
     prior_variance : float, default 1.0
@@ -259,8 +251,6 @@ class MTSC(_EvidenceClusterer):
     start : {"equal", "ssc", "both"}, default "equal"
         See `SBL`.
     n_restarts : int, default 5
-        See `SBL`.
-    restart_floor : float, default 0.2
         See `SBL`.
     components_per_cluster : int or None, default None
         See `SBL`.
@@ -306,14 +296,11 @@ class MTSC(_EvidenceClusterer):
         n_clusters: int | None = None,
         *,
         weight_penalty: float = 0.3,
-        weight_penalty_start: float | None = None,
-        n_warmup: int = 1,
         noise_start: float = 3e-2,
         noise_variance: float = 1e-6,
         prior_variance: float = 1.0,
         start: Literal["equal", "ssc", "both"] = "equal",
         n_restarts: int = 5,
-        restart_floor: float = 0.2,
         components_per_cluster: int | None = None,
         n_annealing: int = 100,
         tol: float = 1e-4,
@@ -323,15 +310,13 @@ class MTSC(_EvidenceClusterer):
         super().__init__(
             n_clusters, noise_start=noise_start, noise_variance=noise_variance,
             prior_variance=prior_variance, start=start, n_restarts=n_restarts,
-            restart_floor=restart_floor, components_per_cluster=components_per_cluster,
+            components_per_cluster=components_per_cluster,
             n_annealing=n_annealing, tol=tol, max_iter=max_iter, random_state=random_state,
         )  # fmt: skip
         self.weight_penalty = weight_penalty
-        self.weight_penalty_start = weight_penalty_start
-        self.n_warmup = n_warmup
 
     def _schedule(self, noise_unit, n_samples):
-        start = self.weight_penalty_start or self.weight_penalty
-        penalties = n_samples * np.geomspace(start, self.weight_penalty, self.n_annealing)
-        schedule = super()._schedule(noise_unit, n_samples)
-        return replace(schedule, weight_penalties=penalties, n_warmup=self.n_warmup)
+        # its entries differ in the last digit, and results with them
+        ends = (self.weight_penalty, self.weight_penalty)
+        penalties = n_samples * np.geomspace(*ends, self.n_annealing)
+        return replace(super()._schedule(noise_unit, n_samples), weight_penalties=penalties)

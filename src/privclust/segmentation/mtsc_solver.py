@@ -85,14 +85,13 @@ class Schedule:
 
     `noise_variances` (n_annealing,) are nu, positive, and `weight_penalties` (n_annealing,) beta;
     their last values hold from then on. Without penalties W = I and rho(W) is left out (sparse
-    Bayesian learning). W first moves after `n_warmup` iterations, at least 1; `max_iter` is at
-    least n_annealing. After the annealing the descent stops once the last `WINDOW` iterations
-    lowered L by at most `tol` per coefficient each, in their mean.
+    Bayesian learning). `max_iter` is at least n_annealing. After the annealing the descent stops
+    once the last `WINDOW` iterations lowered L by at most `tol` per coefficient each, in their
+    mean.
     """
 
     noise_variances: np.ndarray
     weight_penalties: np.ndarray | None
-    n_warmup: int = 1
     max_iter: int = 100
     tol: float = 0.0
 
@@ -132,7 +131,7 @@ class Solution:
         n_left = schedule.max_iter - self.objective.size + 1
         if n_left < 2:
             return self
-        rest = replace(schedule.last(), max_iter=n_left, n_warmup=1)
+        rest = replace(schedule.last(), max_iter=n_left)
         weights = None if schedule.weight_penalties is None else self.weights
         run = solve(X, rest, self.variances, weights)
         names = ("objective", "noise_variances", "weight_penalties")
@@ -244,7 +243,7 @@ class _Descent:
             updated = np.maximum(updated, _LEAST_VARIANCE)
         self.variances = updated
         _, weight_penalty = self.schedule.at(iteration)
-        if weight_penalty > 0.0 and iteration + 1 >= self.schedule.n_warmup:
+        if weight_penalty > 0.0:
             self.weights = _update_weights(self.e_step.moments, updated, weight_penalty)
             self.squared_weights = np.einsum("ji,ji->", self.weights, self.weights)
 
