@@ -1,11 +1,3 @@
-from ._circle import CircleInstability as CircleInstability
-from ._circle import circle_instability as circle_instability
-from ._circle import circle_optimum as circle_optimum
-from ._exact_chain import exact_chain as exact_chain
-from ._exact_chain import total_variation_curve as total_variation_curve
-from ._exact_lines import ExactLines as ExactLines
-from ._exact_lines import least_delta as least_delta
-from ._exact_lines import worst_ratio as worst_ratio
 from ._exact_moments import moments_by_subspace as moments_by_subspace
 from ._gibbs import GibbsSubspaceClustering as GibbsSubspaceClustering
 from ._kplanes import KPlanes as KPlanes

@@ -344,7 +344,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             )
 
     def _number_of_subsets(self, n_samples, n_clusters):
-        """Return m."""
         if self.n_subsets is None:
             return max(1, n_samples // (2 * self.dimension * n_clusters))
         return int(self.n_subsets)

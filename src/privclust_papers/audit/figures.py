@@ -118,7 +118,6 @@ def _lower(delta: float) -> str:
 
 
 def _rows(axis: Axes, part: pd.DataFrame) -> None:
-    """Draw one group of cases."""
     for place, row in enumerate(part.to_dict("records")):
         verdict = row["verdict"].split(" by ")[0].split(":")[0]
         color, bound = _COLORS[verdict], row["epsilon_at_least"]
@@ -141,7 +140,6 @@ def _rows(axis: Axes, part: pd.DataFrame) -> None:
 
 
 def _handles() -> list[Line2D]:
-    """Entries of the legend."""
     marks = {VIOLATED: ">"}
     handles = [
         Line2D([], [], color=color, marker=marks.get(verdict, "o"), label=f"at least: {verdict}")

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privclust.subspaces import least_delta, worst_ratio
 from privclust_papers.audit.data import evaluate_audit, fit_case
+from privclust_papers.audit.exact_lines import least_delta, worst_ratio
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.pipeline.words import AUDIT_VERDICTS, VIOLATED
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privclust.subspaces import circle_instability, circle_optimum, total_variation_curve
+from privclust_papers.dpsc.circle import circle_instability, circle_optimum
+from privclust_papers.dpsc.exact_chain import total_variation_curve
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.settings.config import ConfigError
 

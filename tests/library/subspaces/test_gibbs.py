@@ -11,13 +11,13 @@ from privclust.core.compiled import kernel
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.privacy import Guarantee, Loss, PrivacyLeakWarning, Release
 from privclust.subspaces import GibbsSubspaceClustering, KPlanes, SuLQKPlanes
-from privclust.subspaces._exact_chain import (
+from privclust.subspaces._gibbs_kernels import BLOCK, draw_labels, in_blocks, sweeps
+from privclust.subspaces._subspace_clusterer import random_bases
+from privclust_papers.dpsc.exact_chain import (
     exact_chain,
     labels_of_states,
     total_variation_curve,
 )
-from privclust.subspaces._gibbs_kernels import BLOCK, draw_labels, in_blocks, sweeps
-from privclust.subspaces._subspace_clusterer import random_bases
 
 
 def union_of_subspaces(n, d, k, q, sigma, seed=0):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from privclust.subspaces._exact_lines import worst_ratio
 from privclust_papers.audit import data as audits
 from privclust_papers.audit.cases.sweeps import PAIRS, LinesAfterSweeps
+from privclust_papers.audit.exact_lines import worst_ratio
 from privclust_papers.audit.sweep_trials import evaluate_sweeps, fit_sweeps
 from privclust_papers.pipeline.runner import TrialStreams
 from privclust_papers.settings.config import load_yaml

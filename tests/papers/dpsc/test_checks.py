@@ -5,9 +5,9 @@ import pytest
 
 from privclust.metrics.subspaces import subspace_cost
 from privclust.subspaces import KPlanes
-from privclust.subspaces._circle import circle_optimum
-from privclust.subspaces._exact_chain import total_variation_curve
 from privclust_papers.dpsc import checks as subspaces_checks
+from privclust_papers.dpsc.circle import circle_optimum
+from privclust_papers.dpsc.exact_chain import total_variation_curve
 from privclust_papers.pipeline.runner import TrialStreams
 from privclust_papers.settings.config import ConfigError
 

@@ -220,7 +220,6 @@ class Optima:
 
     @property
     def _n_features(self):
-        """Number of moments."""
         d = self.sketch.n_features
         return sum(n_moments(d, degree) for degree in self.sketch.moments)
 

@@ -294,7 +294,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self._decode(rng)
 
     def _decode(self, rng) -> DecodedSubspaces:
-        """Return the decoded sketch."""
         return self._optima(rng).refined(rng)
 
     def _optima(self, rng) -> Optima:

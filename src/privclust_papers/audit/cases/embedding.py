@@ -93,12 +93,10 @@ class PrintedMail(AuditCase):
 
 
 def _projections(outputs, direction):
-    """Return releases along a direction."""
     return np.einsum("ijk,jk->i", outputs, direction)
 
 
 def _lengths(rows):
-    """Return Euclidean lengths."""
     return np.linalg.norm(rows, axis=1)
 
 

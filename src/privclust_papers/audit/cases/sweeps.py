@@ -9,10 +9,11 @@ import numpy as np
 from scipy.ndimage import map_coordinates
 
 from privclust.core.validation import check_integer, check_option
-from privclust.subspaces import ExactLines, KPlanes
+from privclust.subspaces import KPlanes
 from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import AuditCase
 from privclust_papers.audit.cases.subspaces import lines_sampler, rows_at
+from privclust_papers.audit.exact_lines import ExactLines
 
 STARTS = ("random", "data")
 _THREE_ANGLES = (0.0, math.pi / 3.0, 2.0 * math.pi / 3.0)

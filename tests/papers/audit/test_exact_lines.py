@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from privclust.subspaces._exact_chain import exact_chain, labels_of_states
-from privclust.subspaces._exact_lines import ExactLines, least_delta, worst_ratio
+from privclust_papers.audit.exact_lines import ExactLines, least_delta, worst_ratio
+from privclust_papers.dpsc.exact_chain import exact_chain, labels_of_states
 
 ANGLES, COUNTS = (0.1, 1.0, 2.2), (2, 3, 1)
 GIVEN = (0.3, 1.9)

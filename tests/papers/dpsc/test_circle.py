@@ -5,7 +5,7 @@ import pytest
 
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.subspaces import KPlanes
-from privclust.subspaces._circle import circle_instability, circle_optimum
+from privclust_papers.dpsc.circle import circle_instability, circle_optimum
 
 
 def lines_at(*angles):

@@ -1,12 +1,12 @@
 r"""The law of the Gibbs sampler's two lines in the plane, sweep by sweep, without sampling.
 
-`_exact_chain` follows label vectors, for seven rows at most. Where rows share a few directions,
-the numbers of rows with each label in each direction are enough, so that a hundred rows and more
-can be followed: a sweep takes two lines to these numbers, which are binomial, eq. (11), and the
-numbers to two lines, independent with density :math:`\exp(\epsilon/2 \sum_g n_g \cos^2(u - a_g))`
-up to a constant, eq. (12). Integrals over angles are sums over a uniform grid, which for these
-periodic analytic functions converge faster than any power of its spacing; all terms are positive,
-so that densities are right in relative terms far out in the tails.
+`privclust_papers.dpsc.exact_chain` follows label vectors, for seven rows at most. Where rows share
+a few directions, the numbers of rows with each label in each direction are enough, so that a
+hundred rows and more can be followed: a sweep takes two lines to these numbers, which are binomial,
+eq. (11), and the numbers to two lines, independent with density :math:`\exp(\epsilon/2 \sum_g n_g
+\cos^2(u - a_g))` up to a constant, eq. (12). Integrals over angles are sums over a uniform grid,
+which for these periodic analytic functions converge faster than any power of its spacing; all terms
+are positive, so that densities are right in relative terms far out in the tails.
 """
 
 from __future__ import annotations
@@ -203,7 +203,6 @@ def _log_binomial(count, held):
 
 
 def _outer(parts):
-    """Joint law of independent counts."""
     law = np.ones(1)
     for part in parts:
         law = np.multiply.outer(law, part)
