@@ -75,7 +75,6 @@ def add_to(commands) -> None:
 
 
 def _add_columns(add) -> None:
-    """Add what declares columns."""
     add("--columns", type=names, metavar="A,B", help="that count; default: all that are declared")
     add_declarations(add)
     add(

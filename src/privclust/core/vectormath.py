@@ -46,7 +46,6 @@ def _bits(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def _from_bits(typing_context: Any, value: Any) -> Any:
-    """The float of 64 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())

@@ -91,7 +91,6 @@ def label_product(columns, classes, matrix, is_centred, out):
 
 @part(fastmath={"contract"})
 def _label_product(columns, classes, matrix, is_centred, out):
-    """As `label_product`, within kernels."""
     n_classes = matrix.shape[0]
     counts = np.zeros(n_classes)
     n_labelled = 0

@@ -163,7 +163,6 @@ def private_bounds(
 
 
 def _checked(X: ArrayLike) -> np.ndarray:
-    """Return rows as float64."""
     rows = np.asarray(numbers_of_table(X))
     if rows.dtype.kind not in "fiub" or rows.ndim != 2 or not rows.shape[1]:
         got = f"{rows.dtype} in {rows.ndim} dimensions"

@@ -171,7 +171,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array([name for part in self._parts() for name in part.names], dtype=object)
 
     def _parts(self) -> list[Any]:
-        """Return what each column is."""
         check_parameters(self)
         if not isinstance(self.columns, Mapping) or not self.columns:
             raise ValueError("columns must be a mapping of names to bounds or categories")

@@ -421,13 +421,15 @@ def _tell_workers() -> None:
         os.environ[_VARIABLE] = json.dumps(listed)
     else:
         os.environ.pop(_VARIABLE, None)
+    # Workers that joblib keeps alive read the environment when they started: without a new start
+    # they would fit without a ledger. `get_reusable_executor().shutdown()`, the public way, starts
+    # a pool first where there is none.
     pool = sys.modules.get("joblib.externals.loky.reusable_executor")
     if getattr(pool, "_executor", None) is not None:
         pool._executor.shutdown(wait=True)
 
 
 def _process() -> str:
-    """Name of this process."""
     return f"{os.getpid()}-{_TOKEN}"
 
 

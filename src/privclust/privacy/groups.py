@@ -364,7 +364,6 @@ def weighted_sums(
 
 
 def _shift(parts: Any, spread: float) -> int:
-    """Return s."""
     if spread is None:
         spread = sum(part.integers.size for part in parts)
     bits = {part.bits for part in parts}

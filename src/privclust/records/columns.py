@@ -206,7 +206,6 @@ def _package(container: Any) -> str:
 
 
 def _of_numpy(array: np.ndarray) -> Column:
-    """Return an array of NumPy."""
     kind = _KINDS.get(array.dtype.kind, ANY)
     if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
         if array.dtype.kind == "f":
@@ -249,7 +248,6 @@ def _of_pandas(series: Any) -> Column:
 
 
 def _of_polars(series: Any) -> Column:
-    """Return a series of Polars."""
     if str(series.dtype).startswith("Object"):
         return Column(series.to_list(), ANY, str(series.dtype))
     return _of_arrow(series.to_arrow())

@@ -76,7 +76,6 @@ def _state_of_frame(shared: Any, frame: Any) -> State:
 
 
 def _pieces(frame: Any, reader: Any) -> Iterator[Any]:
-    """Cut a frame of pandas."""
     step = batch_rows(len(reader.reads))
     return (frame.iloc[start : start + step] for start in range(0, len(frame), step))
 

@@ -61,7 +61,6 @@ def numbers_of_table(X: Any, width: int | None = None) -> Any:
 
 
 def _of_array(X: np.ndarray) -> np.ndarray:
-    """Return an array of NumPy."""
     kind = X.dtype.kind
     if X.ndim != 2 or kind == "c" or (kind in "biuf" and not isinstance(X, np.ma.MaskedArray)):
         if kind not in "biufcO":

@@ -367,7 +367,6 @@ def _is_number(text: str) -> bool:
 
 
 def _rows(chunk_size: int | None, n_features: int) -> int:
-    """Rows in a chunk."""
     return chunk_size or max(1, _CHUNK_BYTES // (8 * n_features))
 
 

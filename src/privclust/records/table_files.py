@@ -267,7 +267,6 @@ class TextFile(TableFile):
                 yield text + file.readline()
 
     def _opened(self) -> io.TextIOWrapper:
-        """Return the decoded lines."""
         suffix = self.path.suffix.lower()
         return io.TextIOWrapper(_OPENERS.get(suffix, _plain)(self.path), self._encoding, "replace")
 
@@ -361,7 +360,6 @@ def _unzipped(path: Path) -> Any:
 
 
 def _zstd(path: Path) -> Any:
-    """Open a .zst."""
     return require("pyarrow", "CSV files").CompressedInputStream(path, "zstd")
 
 

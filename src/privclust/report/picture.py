@@ -109,14 +109,12 @@ def _days(times: np.ndarray | np.datetime64) -> np.ndarray:
 
 
 def _numbers(coordinate: Coordinate) -> np.ndarray:
-    """Return centers as numbers."""
     if coordinate.kind == DATE:
         return _days(coordinate.centers)
     return coordinate.centers.astype(float)
 
 
 def _sizes(clusters: TableClusters) -> np.ndarray:
-    """Return the areas of markers."""
     return np.maximum(_LARGEST * clusters.weights / clusters.weights.max(), _SMALLEST)
 
 

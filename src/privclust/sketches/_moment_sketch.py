@@ -372,7 +372,6 @@ class MomentSketch(BaseSketch):
         return self.from_sums(self.exact.merge(other.exact), self.unit)
 
     def _added(self, other: Self) -> dict[str, Any]:
-        """Return the moments of both."""
         pairs = {degree: (values, other.moments[degree]) for degree, values in self.moments.items()}
         return {"moments": {degree: ours + theirs for degree, (ours, theirs) in pairs.items()}}
 

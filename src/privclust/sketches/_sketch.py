@@ -367,7 +367,6 @@ class Sketch(BaseSketch):
         return self.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
 
     def _added(self, other: Self) -> dict[str, Any]:
-        """Return the sums of both."""
         return {"sums": self.sums + other.sums}
 
     def _check_without_noise(self) -> None:

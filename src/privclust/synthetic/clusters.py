@@ -149,7 +149,6 @@ class MixtureRows:
         return labels
 
     def _rows(self, rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
-        """Draw a chunk's first rows."""
         rows = rng.standard_normal((len(labels), self.n_features))
         if self._factors.ndim == 1:
             _place_spherical(rows, labels, self.centers, self._factors)

@@ -225,7 +225,6 @@ def _decision(classifier, Z, y, features: Callable = np.asarray) -> Callable:
 
 
 def _linear(weights: np.ndarray) -> Callable:
-    """Projection on a direction."""
     return lambda rows: rows @ weights
 
 

@@ -183,7 +183,6 @@ def _log_updated(hits_before: float, draws_before: int, hits: float, draws: int)
 
 
 def _log_beta(a: float, b: float) -> float:
-    """Logarithm of the beta function."""
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
 

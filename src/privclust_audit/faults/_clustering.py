@@ -88,7 +88,6 @@ L1_FOR_L1 = LaplaceNoise(_ball, float(np.sqrt(_D)))
 
 
 def _scaled_total(data) -> float:
-    """Sum of the first coordinate."""
     return float(np.asarray(data)[:, 0].sum())
 
 

@@ -126,7 +126,6 @@ CELLS_ONE_BY_ONE = LaplaceNoise(_days_one_by_one, 1.0)
 
 
 def _entries(*entries) -> np.ndarray:
-    """Return an array of objects."""
     array = np.empty(len(entries), dtype=object)
     array[:] = entries
     return array

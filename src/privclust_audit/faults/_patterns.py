@@ -16,7 +16,6 @@ _CATEGORIES = np.arange(5)
 
 
 def _size(data) -> int:
-    """How many rows there are."""
     return len(data)
 
 

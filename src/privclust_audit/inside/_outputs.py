@@ -88,7 +88,6 @@ def _compared(one, other, path, seen, depth=0):
 
 
 def _arrays(one, other, path, seen, depth):
-    """Yield how two arrays differ."""
     if (one.shape, one.dtype) != (other.shape, other.dtype):
         yield path, f"{other.shape} {other.dtype} in place of {one.shape} {one.dtype}"
     elif one.dtype.kind == "O":

@@ -379,7 +379,6 @@ def _outlives(second, first):
 
 
 def _of_errors(first, second):
-    """Return what errors tell."""
     if second.divergence and not _outlives(second, first):
         return []
     errors = [one.error for one in (first, second)]

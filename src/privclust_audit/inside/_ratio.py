@@ -251,13 +251,11 @@ def _moved(one: Any, other: Any) -> np.ndarray:
 
 
 def _floats(value: Any) -> np.ndarray:
-    """Return a value as floats."""
     is_fixed = isinstance(value, FixedPoint)
     return np.ldexp(value.integers.astype(float), -value.bits) if is_fixed else np.asarray(value)
 
 
 def _times(value: Any, n: int) -> Any:
-    """Return a value n times."""
     if isinstance(value, FixedPoint):
         return FixedPoint(np.tile(value.integers, (n,) + (1,) * value.integers.ndim), value.bits)
     return np.broadcast_to(value, (n, *np.shape(value)))

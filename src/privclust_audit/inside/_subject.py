@@ -52,5 +52,4 @@ def _fitted(estimator: Any, data: tuple[Any, ...]) -> Any:
 
 
 def _with(estimator, parameters):
-    """Set parameters."""
     return estimator.set_params(**parameters) if parameters else estimator

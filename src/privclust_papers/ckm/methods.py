@@ -189,7 +189,6 @@ class Sketching:
         ).centers
 
     def _sketch(self, frequencies, r: int, seed: int) -> Sketch:
-        """The sketch without noise."""
         m, shared = frequencies.shape[1], self.data.extra.get("shared")
         if not shared:
             sums = FeatureSums(frequencies, n_measurements=r, mask_seed=seed)

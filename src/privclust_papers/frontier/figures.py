@@ -47,7 +47,6 @@ def scores(results: Results) -> Drawing:
 
 
 def _line(axis: Axes, y: float, rows: pd.DataFrame, results: Results) -> None:
-    """Draw a set's scores."""
     unit = rows["Lloyd, printed"].iloc[0]
     for name in PRIVATE:
         look = {

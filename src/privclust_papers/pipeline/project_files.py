@@ -138,6 +138,5 @@ def commit_of(folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | 
 
 
 def _git(folder: str | os.PathLike[str], *arguments: str) -> str:
-    """Ask git of a folder."""
     command = ["git", "-C", os.fspath(folder), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

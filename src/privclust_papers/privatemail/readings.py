@@ -36,11 +36,9 @@ class ReadingMail(PrivateMail):
     is_unit, is_one_hot = True, False
 
     def _scaled(self, X):
-        """As of `PrivateMail`."""
         return unit_rows(X) if self.is_unit else X
 
     def _label_kernel(self):
-        """As of `PrivateMail`."""
         return "one-hot" if self.is_one_hot else self.variant
 
 

@@ -213,7 +213,6 @@ def cost_table(costs: Costs) -> pd.DataFrame:
 
 
 def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
-    """Sum up some jobs."""
     sums = {key: jobs[key].sum() for key in ("cpu_s", "work_cpu_s", "wall_s")}
     sizes = {"peak_mb": jobs.peak_mb.max(), "written_mb": jobs.written_mb.sum()}
     return {"name": name, "jobs": len(jobs), **sums, **sizes}
