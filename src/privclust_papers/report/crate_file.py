@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 import jsonschema
@@ -311,7 +311,7 @@ def _damaged(file: zipfile.ZipFile, sums: Mapping[str, str]) -> Iterator[str]:
     """Yield the members that have not their checksum."""
     for name, expected in sums.items():
         try:
-            with file.open(name) as member:
+            with cast("zipfile.ZipExtFile", file.open(name)) as member:
                 if hashlib.file_digest(member, "sha256").hexdigest() != expected:
                     yield name
         except _BROKEN:
