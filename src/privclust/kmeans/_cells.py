@@ -56,14 +56,15 @@ class Cells:
             return (ends[1] - ends[0]).astype(float)
         return FixedPoint(self._units[ends[1]] - self._units[ends[0]], UNIT_BITS)
 
-    def middles(self, cells: np.ndarray, level: int) -> np.ndarray:
-        """Return the middles of cells of a level, (n_cells, n_features)."""
+    def middles(self, cells: np.ndarray, level: int | np.ndarray) -> np.ndarray:
+        """Return the middles of cells of a level, or of a level each, (n_cells, n_features)."""
         d = len(self.box.low)
         places = np.zeros((len(cells), d))
-        for bit in range(d * level):
+        for bit in range(d * int(np.max(level, initial=0))):
             axis = d - 1 - bit % d
             places[:, axis] += ((cells >> bit) & 1) << (bit // d)
-        return self.box.low + (places + 0.5) * (2.0 * self.box.half_widths / 2.0**level)
+        widths = 2.0 * self.box.half_widths / 2.0 ** np.asarray(level)[..., None]
+        return self.box.low + (places + 0.5) * widths
 
 
 def children(cells: np.ndarray, n_features: int) -> np.ndarray:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
@@ -19,6 +15,7 @@ from privclust.core.validation import DELTA, check_parameters
 from privclust.kmeans._cells import Cells, children, counts_behind
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
+from privclust.kmeans._weighted import weighted_kmeans
 from privclust.kmeans.last_rounds import one_round, round_noise
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box
@@ -239,7 +236,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         n_samples = left_out.n_counted(self.left_out_, relation) if count_is_public else None
         leaves, self.n_levels_ = _grow(cells, levels, n_samples, source)
         self.n_cells_ = len(leaves.weights) >> X.shape[1]
-        centers = _cluster(leaves, self.n_clusters, unprotected_generator(source))
+        rng = unprotected_generator(source)
+        centers = weighted_kmeans(leaves.points, leaves.weights, self.n_clusters, _N_INIT, rng)
         labels, radii = nearest_center(X, centers), _radii(leaves, centers)
         made = one_round(X, labels, centers, radii, of_round, source, records.groups)
         centers = box.clipped(made.centers)
@@ -306,46 +304,31 @@ def _grow(
         counts = counts_behind(noisy, totals, noise.sigma)
         if number:  # a cell is kept whole if all cells inside are estimated as empty
             is_whole = counts.sum(axis=1) == 0.0
-            found.append(_points(cells, around[is_whole], totals[is_whole], level - 1))
+            found.append((around[is_whole], totals[is_whole], level - 1))
         is_last = level == levels.deepest
         opens = math.inf if is_last else _OPENS * levels.noises[number + 1].sigma
         counts = counts.ravel()
         is_leaf, is_open = (counts > 0.0) & (counts <= opens), counts > opens
-        found.append(_points(cells, inside[is_leaf], counts[is_leaf], level))
+        found.append((inside[is_leaf], counts[is_leaf], level))
         around, totals = inside[is_open], counts[is_open]
         n_levels += bool(len(inside))
         inside = children(around, d)  # possibly none: the level's release is then empty
-    joined = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    points, weights, widths = joined
-    if not weights.sum() > 0.0:  # all cells are estimated as empty: use the whole box
-        points, weights, widths = _points(cells, np.zeros(1, dtype=np.int64), np.ones(1), 0)
-    return _Leaves(points, weights, widths), n_levels
+    numbers, counts = (np.concatenate(parts) for parts in list(zip(*found, strict=True))[:2])
+    at = np.concatenate([np.full(len(some), level) for some, _, level in found])
+    if not len(numbers):  # all cells are estimated as empty: use the whole box
+        numbers, counts, at = np.zeros(1, dtype=np.int64), np.ones(1), np.zeros(1, dtype=np.int64)
+    order = np.argsort(numbers << d * (levels.deepest - at))  # neighbours follow one another
+    return _points(cells, numbers[order], counts[order], at[order]), n_levels
 
 
-def _points(
-    cells: Cells, numbers: np.ndarray, counts: np.ndarray, level: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return 2^d points for each cell, with the variance of a uniform density; weights; widths."""
+def _points(cells: Cells, numbers: np.ndarray, counts: np.ndarray, at: np.ndarray) -> _Leaves:
+    """Return 2^d points for each cell of a level, with the variance of a uniform density."""
     d = len(cells.box.low)
-    half = cells.box.half_widths / 2.0**level
+    halves = cells.box.half_widths / 2.0 ** at[:, None]
     signs = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
-    points = cells.middles(numbers, level)[:, None] + signs * half / math.sqrt(3.0)
-    weights = np.repeat(counts / 2**d, 2**d)
-    return points.reshape(-1, d), weights, np.full(len(weights), half.max())
-
-
-def _cluster(leaves: _Leaves, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the centers of k-means on the leaves."""
-    seed = int(rng.integers(2**31))
-    points, weights = leaves.points, leaves.weights
-    if len(points) < n_clusters:  # k-means needs at least one point per cluster
-        points = np.resize(points, (n_clusters, points.shape[1]))
-        weights = np.resize(weights, n_clusters)
-    # Several threads would add up in varying order. Equal points make scikit-learn warn.
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_clusters, n_init=_N_INIT, random_state=seed)
-        return model.fit(points, sample_weight=weights).cluster_centers_
+    points = cells.middles(numbers, at)[:, None] + signs * halves[:, None] / math.sqrt(3.0)
+    weights, widths = (np.repeat(part, 2**d) for part in (counts / 2**d, halves.max(axis=1)))
+    return _Leaves(points.reshape(-1, d), weights, widths)
 
 
 def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
@@ -354,11 +337,9 @@ def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
     distances = np.linalg.norm(leaves.points - centers[labels], axis=1)
     radii = np.zeros(len(centers))
     least = np.full(len(centers), np.median(leaves.widths))
-    for j in range(len(centers)):
-        own = np.flatnonzero(labels == j)
-        if len(own):
-            order = own[np.argsort(distances[own])]
-            below = np.cumsum(leaves.weights[order])
-            radii[j] = distances[order[np.searchsorted(below, _WITHIN * below[-1])]]
-            least[j] = np.median(leaves.widths[own])
+    order = np.lexsort((distances, labels))
+    for own in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        j, below = labels[own[0]], np.cumsum(leaves.weights[own])
+        radii[j] = distances[own[np.searchsorted(below, _WITHIN * below[-1])]]
+        least[j] = np.median(leaves.widths[own])
     return np.maximum(radii, 0.5 * least)
