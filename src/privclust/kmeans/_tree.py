@@ -66,7 +66,9 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means on an adaptive tree of noisy counts.
 
     For data of one to three features and many clusters, such as places on a map. Up to 10 features
-    are accepted; above 3 prefer `CompressiveKMeans`.
+    are accepted; above 3 prefer `CompressiveKMeans`. The tree needs all rows at once, and the last
+    step reads them again. For streams use ``CompressiveKMeans.partial_fit`` or a
+    `privclust.sketches.Sketch`.
 
     1. The declared box is cut into about four equal cells per cluster, and noisy counts of their
        rows are released.
