@@ -73,7 +73,13 @@ def add_to(commands) -> None:
         metavar="FOLDER",
         help="write the report of privclust cluster into a folder: of columns that were declared",
     )
-    add("--seed", type=seed, metavar="S", help="of random starts, to repeat the outcome")
+    add(
+        "--seed",
+        type=seed,
+        metavar="S",
+        help="of random starts; default: derived from the sums, so that the same sketches, in any "
+        "order, give the same clusters",
+    )
     add_output(add, "CSV", "file to write (.csv); default: the standard output")
 
 
@@ -261,30 +267,43 @@ def _remark(what: str, sketch, args) -> str:
 
 
 def _merged(paths: list[str], sketch_type, sums_of: Callable):
-    """Return the sum of sketches, or name two that cannot be merged."""
-    first, *others = paths
-    merged = sketch_type.load(first)
-    seen = {sums_of(merged).tobytes(): first}  # not of pairs alone: each is compared with all
-    for path in others:
-        other = sketch_type.load(path)
-        sums = sums_of(other)
+    """Return the sum of sketches, in whatever order they are named, or name two that do not merge.
+
+    Noisy sums are added up in the order of their bytes: rounding, and with it the seed that the
+    decoder takes from the sums, must not depend on the order of files.
+    """
+    seen: dict[bytes, str] = {}
+    sketches = []
+    for path in paths:
+        sketch = sketch_type.load(path)
+        sums = sums_of(sketch)
         twin = seen.setdefault(sums.tobytes(), path)
         if twin is not path and sums.any():
             raise ValueError(
                 f"{twin} and {path}: hold the same sums, whose records would count twice"
             )
-        try:
-            merged = merged + other
-        except ValueError as error:
-            statements = [_statement(merged), _statement(other)]
-            reason = str(error)
-            if statements[0] != statements[1] and None not in statements:
-                reason = (
-                    f"sketches cannot be merged: one gives {statements[0]}, the other "
-                    f"{statements[1]}; make all with the same options of privacy"
-                )
-            raise ValueError(f"{first} and {path}: {reason}") from None
+        if sketches:
+            _check_mergeable(sketches[0], (sums.tobytes(), path, sketch))
+        sketches.append((sums.tobytes(), path, sketch))
+    _, _, merged = min(sketches, key=lambda named: named[0])
+    for _, _, sketch in sorted(sketches, key=lambda named: named[0])[1:]:
+        merged = merged + sketch
     return merged
+
+
+def _check_mergeable(first, other) -> None:
+    """Raise a ValueError that names two files of sketches that do not merge."""
+    try:
+        first[2] + other[2]
+    except ValueError as error:
+        statements = [_statement(first[2]), _statement(other[2])]
+        reason = str(error)
+        if statements[0] != statements[1] and None not in statements:
+            reason = (
+                f"sketches cannot be merged: one gives {statements[0]}, the other "
+                f"{statements[1]}; make all with the same options of privacy"
+            )
+        raise ValueError(f"{first[1]} and {other[1]}: {reason}") from None
 
 
 def _statement(sketch) -> str | None:

@@ -27,11 +27,12 @@ import numpy as np
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.threads import one_blas_thread
-from privclust.core.validation import as_generator, check_integer
+from privclust.core.validation import check_integer
 from privclust.decoding._ellipsoids import n_numbers
 from privclust.decoding._mixture_decoder import OPTIMISER_RESIDUAL, expected_residual
 from privclust.decoding._mixture_fit import ROUGH_FIT, MixtureFit
 from privclust.decoding._moments import Moments, estimate_moments, moments_of_box
+from privclust.decoding._seed import decoding_generator
 from privclust.decoding._sketch_decoding import count_noise, mean_features
 from privclust.privacy.bounds import checked_box
 from privclust.sketches._sketch import Sketch
@@ -121,11 +122,14 @@ def count_clusters(
     if not isinstance(sketch, Sketch):
         raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
     check_integer("max_clusters", max_clusters, minimum=1)
-    rng = as_generator(random_state)
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
     expected = max(expected, OPTIMISER_RESIDUAL * float(np.vdot(features, features).real))
     box = None if bounds is None else checked_box(bounds, sketch.n_features)
+    where = () if box is None else (box.low, box.high)
+    if moments is not None:
+        where = *where, moments.mean, moments.variances
+    rng = decoding_generator(random_state, sketch, "count", max_clusters, *where)
     guesses = [moments]
     if moments is None:
         of_count = count_noise(sketch)

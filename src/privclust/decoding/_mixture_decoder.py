@@ -39,9 +39,12 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
 from privclust.core.progress import logged
+from privclust.decoding._agreement import Agreement, agreement
 from privclust.decoding._ellipsoids import n_numbers
 from privclust.decoding._gaussians import GaussianMixture, boxed_points, paired_points
 from privclust.decoding._mixture_fit import MixtureFit
@@ -51,6 +54,7 @@ from privclust.privacy.bounds import Box
 POINTS_PER_CLUSTER = 4000
 """Drawn for Lloyd's algorithm."""
 OPTIMISER_RESIDUAL = 1e-6  # in parts of the features' power: below it nothing is left to explain
+_NEAR_BEST = 2.0  # deviations of the difference of two residuals by noise
 _AIC_PENALTY = 2.0  # residuals of one equation that an unknown of covariances must explain
 _RESIDUAL_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
 _LEAST_IMPROVEMENT = 0.02  # of Lloyd's error, for another start to count
@@ -92,6 +96,9 @@ class Decoded:
         The mixture that `centers` are of; None for Dirac masses.
     is_outside : bool
         Whether the sketch says that data lie outside the bounds that centers are looked for in.
+    starts : Agreement or None
+        How far other starts that explain the sketch equally well agree on the clusters, in the
+        order of `centers`; None for Dirac masses.
     """
 
     centers: np.ndarray
@@ -105,6 +112,12 @@ class Decoded:
     least_weight: float
     density: GaussianMixture | None = field(default=None, repr=False)
     is_outside: bool = False
+    starts: Agreement | None = field(default=None, repr=False)
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether all starts that explain the sketch equally well agree on the clusters."""
+        return self.starts is None or self.starts.is_stable
 
     @property
     def spread(self) -> float:
@@ -145,6 +158,8 @@ class FittedDensity:
         Variance of the real or imaginary part of a feature.
     atoms, parts : tuple
         Weights, centers and spreads of the atoms of the density, and of all it is made of.
+    starts : list of tuple
+        The k atoms of each start, and its residual.
     """
 
     problem: MixtureFit
@@ -154,6 +169,7 @@ class FittedDensity:
     of_one_number: float
     atoms: tuple[np.ndarray, np.ndarray, np.ndarray]
     parts: tuple[np.ndarray, np.ndarray, np.ndarray]
+    starts: list[tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]]
 
     @property
     def density(self) -> GaussianMixture:
@@ -198,6 +214,7 @@ def fit_density(
     enough = expected - of_one_number * n_clusters * (d + 2)
     least_gain = max(_AIC_PENALTY * of_one_number * (d + 2), least_explained)
     best, least, richest, least_score = None, math.inf, None, math.inf
+    starts = []
     for _ in logged(range(n_init), n_init, "decoding: starts at most"):
         mixture, residual, richer, score = problem.search(n_clusters, penalty, rng)
         mixture, residual = problem.repaired(mixture, residual, least_gain, rng)
@@ -207,6 +224,7 @@ def fit_density(
             richer, score = mixture, residual + penalty * n_clusters
         if score < least_score:
             richest, least_score = richer, score
+        starts.append((mixture, residual))
         if least <= enough:
             break
     is_best = richest is best
@@ -228,7 +246,7 @@ def fit_density(
     elif noisy:
         of_each = _AIC_PENALTY * of_one_number * (d + 1 + (spread == "per_cluster"))
         parts = problem.shrunk(parts, problem.residual(*richest), of_each)
-    return FittedDensity(problem, best, least, expected, of_one_number, atoms, parts)
+    return FittedDensity(problem, best, least, expected, of_one_number, atoms, parts, starts)
 
 
 def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
@@ -250,7 +268,42 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
     explained = problem.explained(best, fit.residual)
     is_detected = _detected_centers((centers - problem.origin) / problem.unit, detected, density)
     told = fit.residual, fit.expected_residual, explained, is_detected, inertia, smallest
-    return Decoded(centers, weights, variances, *told, fit.density)
+    starts = _agreement_of_starts(fit, centers)
+    return Decoded(centers, weights, variances, *told, fit.density, starts=starts)
+
+
+def _agreement_of_starts(fit, centers):
+    """Compare the clusters of near-best starts, in the order of the centers (k, d).
+
+    The k-means centers of each start's own k atoms are compared with those of the best start.
+    """
+    problem, rng = fit.problem, np.random.default_rng(0)  # so that the check changes no other draw
+    best = min(fit.starts, key=lambda start: start[1])
+    left = np.hstack(problem.unexplained(*best[0]))
+    near = []
+    for mixture, residual in fit.starts:
+        apart = np.linalg.norm(np.hstack(problem.unexplained(*mixture)) - left)
+        by_noise = 2.0 * math.sqrt(fit.of_one_number) * apart  # deviation of the difference
+        if mixture is not best[0] and residual - best[1] <= _NEAR_BEST * by_noise:
+            near.append(mixture)
+    if not near:
+        return agreement(len(fit.starts), centers, [])
+    own, *others = (_rough_centers(mixture, rng) for mixture in (best[0], *near))
+    own, *others = (problem.origin + problem.unit * found for found in (own, *others))
+    order, its = linear_sum_assignment(cdist(centers, own))
+    matched = np.empty_like(own)
+    matched[order] = own[its]
+    return agreement(len(fit.starts), matched, others)
+
+
+def _rough_centers(mixture, rng):
+    """Return the k-means centers of few points of k round atoms, from their means."""
+    weights, means, variances = mixture
+    if not weights.sum() > 0.0:
+        return means
+    size = _FEW_POINTS_PER_CLUSTER * len(means)
+    points = paired_points(weights / weights.sum(), means, np.sqrt(variances), size, rng)
+    return lloyd(points, means, _MOST_ITERATIONS, _ROUGH_TOLERANCE)[0]
 
 
 def _normalised(weights, centers, spreads, n_fitted):

@@ -10,7 +10,7 @@ import numpy as np
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.threads import one_blas_thread
-from privclust.core.validation import as_generator, check_integer, check_option
+from privclust.core.validation import check_integer, check_option
 from privclust.core.warn import warn_caller
 from privclust.decoding._clompr import decode_diracs
 from privclust.decoding._gaussians import GaussianMixture
@@ -22,6 +22,7 @@ from privclust.decoding._mixture_decoder import (
 )
 from privclust.decoding._mixture_fit import MixtureFit
 from privclust.decoding._moments import Moments, estimate_moments, moments_of_box
+from privclust.decoding._seed import decoding_generator
 from privclust.decoding._sketch_check import is_outside, least_loss
 from privclust.privacy.bounds import Box, checked_box
 from privclust.privacy.hidden import noise_message
@@ -81,12 +82,13 @@ def decode(
     moments : Moments or None
         Where the data are, if known; None estimates it from the sketch.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Of the starts.
+        Of the starts. None derives it from the sketch and the other arguments, so that the same
+        call gives the same clusters, in any process.
 
     Returns
     -------
     Decoded
-        Centers, weights, variances and residual.
+        Centers, weights, variances, residual, and how far other starts agree.
 
     Raises
     ------
@@ -120,7 +122,11 @@ def decode(
     box = None if bounds is None else checked_box(bounds, sketch.n_features)
     if moments is not None:
         _check_moments(moments, sketch.n_features)
-    rng = as_generator(random_state)
+    where = () if box is None else (box.low, box.high)
+    if moments is not None:
+        where = *where, moments.mean, moments.variances
+    settings = n_clusters, method, spread, covariances, n_init, *where
+    rng = decoding_generator(random_state, sketch, *settings)
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
     guessed = moments is None
@@ -222,7 +228,13 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
     if sketch.noise is None:
         return ""
     clusters = noise_message(decoded.is_detected, delta_advice(sketch))
-    return "; ".join(filter(None, [OUTSIDE if decoded.is_outside else "", clusters]))
+    outside = OUTSIDE if decoded.is_outside else ""
+    return "; ".join(filter(None, [outside, clusters, _disagreement(decoded)]))
+
+
+def _disagreement(decoded):
+    """Return a sentence on starts that do not agree, if there are any."""
+    return "" if decoded.starts is None else decoded.starts.message()
 
 
 def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
@@ -252,7 +264,7 @@ def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
     """
     k, part = len(decoded.centers), decoded.explained
     line = f"{k} clusters explain {part:.0%} of what one leaves of the sketch".replace("%", " %")
-    hidden = hidden_by_noise(sketch, decoded)
+    hidden = hidden_by_noise(sketch, decoded) if sketch.noise else _disagreement(decoded)
     return "; ".join(filter(None, [line if k > 1 else "", hidden]))
 
 

@@ -14,7 +14,7 @@ part of the errors, nor is a cluster that the search has missed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -24,7 +24,6 @@ from scipy.spatial.distance import cdist
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.core.threads import one_blas_thread
-from privclust.core.validation import as_generator
 from privclust.decoding._gaussians import drawn_points, pair_counts, paired_points
 from privclust.decoding._mixture_decoder import POINTS_PER_CLUSTER, Decoded
 from privclust.decoding._mixture_errors import (
@@ -35,6 +34,7 @@ from privclust.decoding._mixture_errors import (
     scores,
     shares,
 )
+from privclust.decoding._seed import decoding_generator
 from privclust.sketches._sketch import Sketch
 
 _DRAWS = 200  # of errors
@@ -64,7 +64,8 @@ class StandardErrors:
     is_reliable : ndarray of shape (n_clusters,)
         Whether the mixture is known well enough for errors to be such small moves: where the
         numbers of Gaussians are not known to a fifth of their own size, they may be larger than
-        stated. No cluster is reliable where quite other centers are nearly as good.
+        stated. No cluster is reliable where quite other centers are nearly as good, and none that
+        another start, which explains the sketch equally well, does not find.
     """
 
     centers: np.ndarray
@@ -89,7 +90,8 @@ def standard_errors(
         Whether errors are those of the population that rows are drawn from; False: of the rows at
         hand, by noise, and by masks, alone.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Of the draws, 200 in number: standard errors come with a relative error of 5 %.
+        Of the draws, 200 in number: standard errors come with a relative error of 5 %. None derives
+        it from the sketch and the centers.
 
     Returns
     -------
@@ -112,9 +114,18 @@ def standard_errors(
     >>> bool((errors.centers < 0.05).all())
     True
     """
-    rng = as_generator(random_state)
+    rng = decoding_generator(random_state, sketch, "errors", decoded.centers)
     draws = draw_errors(sketch, decoded, rows, rng)
-    return summary_of_draws(draws.centers - draws.start, draws)
+    errors = summary_of_draws(draws.centers - draws.start, draws)
+    if decoded.starts is None:
+        return errors
+    covariances = errors.covariances + decoded.starts.covariances
+    return replace(
+        errors,
+        centers=np.sqrt(np.einsum("kii->ki", covariances)),
+        covariances=covariances,
+        is_reliable=errors.is_reliable & decoded.starts.recurs,
+    )
 
 
 @dataclass(frozen=True)

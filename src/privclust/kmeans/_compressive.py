@@ -132,8 +132,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
         ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None for release (needs ``privclust[secure]`` if epsilon is given), anything else for
-        reproduction.
+        None for release (needs ``privclust[secure]`` if epsilon is given): noise comes from the
+        operating system, and the starts of the decoder from a hash of the released sums. Anything
+        else seeds all of them, for reproduction.
 
     Attributes
     ----------
@@ -148,6 +149,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         before noise hides it.
     is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is more than noise (`privclust.decoding._sketch_check`).
+    is_stable_ : bool
+        Whether all starts of the decoder that explain the sketch equally well, to within the noise,
+        find the same clusters. If not, the fit warns, and `standard_errors` marks the clusters that
+        other starts do not find. A single start, where it explains the sketch or where there are
+        more than 25 clusters, always agrees with itself.
     explained_ : float
         Part of what one cluster leaves of the sketch that all explain, from 0 to 1.
     least_weight_ : float
@@ -193,6 +199,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     n_clusters_: int
     cluster_count_: ClusterCount | None
     is_detected_: np.ndarray
+    is_stable_: bool
     explained_: float
     least_weight_: float
     is_outside_bounds_: bool
@@ -276,7 +283,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         PrivacyLeakWarning
             If bounds are taken from the data for a private fit.
         NoiseWarning
-            If a cluster cannot be distinguished from noise, or data lie outside the bounds.
+            If a cluster cannot be distinguished from noise, data lie outside the bounds, or
+            starts of the decoder do not agree on the clusters.
         """
         records = self._records(X, groups)
         self._check_parameters(records)
@@ -426,9 +434,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         sketch = self._release(exact, self._noise_of_sketch)
         self._merged = sketch if before is None else before + sketch
         bounds = None if box is None else (box.low, box.high)
+        # of a release, starts follow from the released sums: the same sums, the same clusters
+        of_starts = None if self.random_state is None else self._rng
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
         if self.n_clusters == _AUTO:
-            where = {"bounds": bounds, "moments": self._data_moments, "random_state": self._rng}
+            where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
             self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
             self.n_clusters_ = self.cluster_count_.n_clusters
         decoded = decode(
@@ -439,7 +449,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             spread=self.spread,
             covariances=self._has_covariances(X.shape[1]),
             moments=self._data_moments,
-            random_state=self._rng,
+            random_state=of_starts,
         )
         self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
         self._decoded, self.mean_inertia_ = decoded, decoded.spread * X.shape[1]
@@ -487,6 +497,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
         self.is_detected_, self.explained_ = decoded.is_detected, decoded.explained
         self.least_weight_, self.is_outside_bounds_ = decoded.least_weight, decoded.is_outside
+        self.is_stable_ = decoded.is_stable
         hidden = [hidden_by_noise(self.sketch_, decoded)]
         if self.cluster_count_ is not None and self.sketch_.noise is not None:
             hidden.append(self.cluster_count_.hidden())

@@ -20,6 +20,7 @@ _METHODS = ("auto", "tree", "sketch")
 _MOST_FEATURES_OF_TREE = 2
 _FROM_METHOD = (
     *("cluster_centers_", "labels_", "guarantee_", "left_out_", "is_detected_"),
+    "is_stable_",
     *("n_features_in_", "feature_names_in_", "_n_public", "_reads_list"),
 )
 
@@ -67,6 +68,8 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
         not publish it. Pickles do not contain it.
     is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is distinguishable from noise.
+    is_stable_ : bool
+        Whether starts of the decoder agree; of ``"sketch"`` only (see `CompressiveKMeans`).
     left_out_ : privclust.privacy.NoisyCount or None
         Noisy number of rows (of persons, with `groups`) that are left out, if there is any.
     guarantee_ : privclust.privacy.Guarantee
@@ -93,6 +96,7 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
 
     weights_: np.ndarray
     is_detected_: np.ndarray
+    is_stable_: bool
     method_: str
     estimator_: TreeKMeans | CompressiveKMeans
 

@@ -15,8 +15,8 @@ import numpy as np
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.threads import one_blas_thread
-from privclust.core.validation import as_generator
 from privclust.decoding._mixture_decoder import Decoded
+from privclust.decoding._seed import decoding_generator
 from privclust.decoding._standard_errors import StandardErrors, draw_errors, summary_of_draws
 from privclust.kmeans.last_rounds import Round
 from privclust.sketches._sketch import Sketch
@@ -36,7 +36,8 @@ def errors_after_rounds(
     Parameters are those of `privclust.decoding.standard_errors`, and the round. Where the decoded
     mixture is not reliable, nor are errors.
     """
-    draws = draw_errors(sketch, decoded, rows, as_generator(random_state), of_means=True)
+    rng = decoding_generator(random_state, sketch, "errors", last.centers)
+    draws = draw_errors(sketch, decoded, rows, rng, of_means=True)
     counts, d = np.maximum(last.counts, 1.0), last.centers.shape[1]
     spreads, n = np.maximum(last.spreads, 0.0), float(counts.sum())
     weights = counts / n
@@ -44,6 +45,8 @@ def errors_after_rounds(
     of_weights = (last.count_noise / n) ** 2
     of_inertia = [*(d * weights * last.spread_noise)]
     is_reliable = draws.is_reliable
+    if decoded.starts is not None:
+        is_reliable = is_reliable & decoded.starts.recurs
     if decoded.centers.shape[1] == d:
         of_rows = summary_of_draws(draws.centers - draws.start, draws)
         covariances = covariances + of_rows.covariances

@@ -1,6 +1,7 @@
 """The command line: what it writes, what it refuses, and what is left when it is stopped."""
 
 import io
+import itertools
 import os
 import re
 import resource
@@ -425,6 +426,24 @@ def test_decode_merges_and_writes_centers(run):
     assert code == 0
     assert "3 centers from 6,000 records" in err
     assert len(pd.read_csv(io.StringIO(out))) == 3
+
+
+def test_the_same_sketches_in_any_order_give_the_same_clusters(run):
+    """Without a seed. Sums of noisy sums depend on their order, in the last digit."""
+    points = np.random.default_rng(0).uniform(-1.0, 1.0, (3000, 2))
+    drawn = ("--frequencies", "60", "--variance", "0.1", "--seed", "1")
+    private = ("--epsilon", "1", "--delta", "1e-6")
+    for name, part in zip("abc", np.split(points, 3), strict=True):
+        np.save(f"{name}.npy", part)
+        like = drawn if name == "a" else ("--like", "a.h5")
+        assert run("sketch", f"{name}.npy", "-o", f"{name}.h5", *like, *private)[0] == 0
+    found = set()
+    for names in itertools.permutations(("a.h5", "b.h5", "c.h5")):
+        code, out, _ = run("decode", *names, "--clusters", "4", "--errors")
+        assert code == 0
+        found.add(out)
+    assert len(found) == 1
+    assert run("decode", "a.h5", "b.h5", "c.h5", "--clusters", "4", "--seed", "5")[1] not in found
 
 
 def test_decode_repeats_the_guarantee_and_refuses_what_cannot_be_merged(run):

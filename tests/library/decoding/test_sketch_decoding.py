@@ -2,15 +2,20 @@
 
 import math
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from privclust.command import main
-from privclust.decoding import Moments, decode
+from privclust.decoding import Moments, decode, standard_errors
 from privclust.decoding._moments import estimate_moments
+from privclust.decoding._seed import decoding_generator
 from privclust.decoding._sketch_decoding import decode_density, decoding_summary, mean_features
 from privclust.privacy.bounds import checked_box
 from privclust.sketches import Sketch, draw_frequencies, release
@@ -360,3 +365,68 @@ def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
     outside = release(low, 1e6, random_state=0)
     assert "data lie outside the bounds" in said(outside, bounds=(30, 40))
     assert "data lie outside" not in said(outside, bounds=(-9, 9))
+
+
+# --- the same answer twice -------------------------------------------------------------------
+
+REPEATED = """
+import hashlib, sys
+import numpy as np
+from privclust.decoding import count_clusters, decode, standard_errors
+from privclust.sketches import Sketch
+sketch = Sketch.load(sys.argv[1])
+found = decode(sketch, 4, bounds=(-12.0, 12.0))
+errors = standard_errors(sketch, found)
+parts = found.centers, found.weights, errors.covariances, count_clusters(sketch, 5).scores
+print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+
+
+def test_ten_processes_give_the_same_bytes(tmp_path):
+    """No seed is given: it comes from the released sums, not from the clock or a hash of strings.
+
+    Four clusters of three do not explain the sketch, so that all starts are made.
+    """
+    release(sketch_of(three_groups(), m=60), 3.0, 1e-5).save(tmp_path / "s.h5")
+    command = [sys.executable, "-W", "ignore", "-c", REPEATED, tmp_path / "s.h5"]
+    found = [subprocess.check_output(command, text=True) for _ in range(10)]
+    assert len(set(found)) == 1
+
+
+@given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)), of_box=st.floats(13.0, 1e6))
+@settings(max_examples=10, deadline=None)
+def test_the_seed_depends_on_the_release_and_on_every_setting(seeds, of_box):
+    """Nothing but what was released and what is public; and all of it."""
+    one, other = (release(sketch_of(three_groups(50), m=5), 1.0, random_state=s) for s in seeds)
+
+    def draw(sketch, *settings):
+        return decoding_generator(None, sketch, *settings).integers(2**63)
+
+    assert draw(one, 3, "gaussian") == draw(replace(one, left_out=0), np.int64(3), "gaussian")
+    assert (draw(one, 3) == draw(other, 3)) == (one.sums == other.sums).all()
+    assert draw(one, 3) != draw(one, 4)
+    assert draw(one, np.array([of_box, 1.0])) != draw(one, np.array([of_box]), np.array([1.0]))
+    assert draw(one, -of_box) != draw(one, of_box)
+
+
+def test_a_seed_that_is_given_counts():
+    sketch = sketch_of(three_groups(500), m=60)
+    found = [decode(sketch, 2, random_state=seed) for seed in (0, 0, 1)]
+    assert found[0].centers.tobytes() == found[1].centers.tobytes()
+    assert found[0].centers.tobytes() != found[2].centers.tobytes()
+
+
+def test_starts_that_do_not_agree_say_so():
+    """Seven centers share out a uniform square in many ways; three groups are found by all."""
+    square = np.random.default_rng(0).uniform(-1.0, 1.0, (4000, 2))
+    sketch = release(sketch_of(square, m=200, variance=0.1), 1.0, 1e-6, random_state=0)
+    found = decode(sketch, 7, bounds=(-1.0, 1.0))
+    assert 1 <= found.starts.n_agreeing < found.starts.n_near_best <= found.starts.n_starts
+    assert not found.is_stable
+    assert "that explain the sketch equally well" in decoding_summary(sketch, found)
+    assert not standard_errors(sketch, found).is_reliable[~found.starts.recurs].any()
+    clear = release(sketch_of(three_groups()), 1.0, 1e-6, random_state=0)
+    found = decode(clear, 3, bounds=BOX)
+    assert found.is_stable
+    assert found.starts.recurs.all()
+    assert "starts" not in decoding_summary(clear, found)

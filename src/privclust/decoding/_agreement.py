@@ -1,0 +1,95 @@
+"""Whether the starts of a decoder agree on the clusters.
+
+A start that explains a sketch as well as the best one, to within the noise, is *near-best*: nothing
+that was released says which of the two is right. A cluster *recurs* in another start if a center
+lies within a quarter of the cluster's distance to its nearest neighbour. All of this is computed
+from released values, so that it costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+_SAME_PLACE = 0.25  # of the distance to the nearest other center; as in `_noise_check`
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the near-best starts of a decoder agree with the best one.
+
+    Attributes
+    ----------
+    n_starts : int
+        Starts that were made. One, if the first explains the sketch to within the noise.
+    n_near_best : int
+        Near-best starts, with the best.
+    n_agreeing : int
+        Near-best starts in which all clusters recur, with the best.
+    recurs : ndarray of shape (n_clusters,)
+        Whether a cluster recurs in all near-best starts.
+    covariances : ndarray of shape (n_clusters, n_features, n_features)
+        Mean over near-best starts of the squared move of a center, as a matrix; of starts in which
+        the cluster recurs.
+    """
+
+    n_starts: int
+    n_near_best: int
+    n_agreeing: int
+    recurs: np.ndarray
+    covariances: np.ndarray
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether all near-best starts agree on all clusters."""
+        return self.n_agreeing == self.n_near_best
+
+    def message(self) -> str:
+        """Return a sentence on starts that do not agree; empty where they do.
+
+        Examples
+        --------
+        >>> centers = np.array([[0.0], [1.0]])
+        >>> agreement(5, centers, [centers + 0.01]).message()
+        ''
+        >>> print(agreement(5, centers, [centers + [[0.0], [3.0]]]).message())
+        1 of 2 starts that explain the sketch equally well finds other clusters
+        """
+        others = self.n_near_best - self.n_agreeing
+        if not others:
+            return ""
+        find = "finds" if others == 1 else "find"
+        starts = f"{others} of {self.n_near_best} starts"
+        return f"{starts} that explain the sketch equally well {find} other clusters"
+
+
+def agreement(n_starts: int, centers: np.ndarray, others: Sequence[np.ndarray]) -> Agreement:
+    """Compare the centers of the best start, (k, d), with those of other near-best starts.
+
+    Examples
+    --------
+    >>> centers = np.array([[0.0], [1.0]])
+    >>> found = agreement(5, centers, [np.array([[1.1], [0.0]]), np.array([[0.0], [4.0]])])
+    >>> found.recurs.tolist(), found.n_agreeing, found.n_near_best
+    ([True, False], 2, 3)
+    """
+    k, d = centers.shape
+    apart = cdist(centers, centers)
+    np.fill_diagonal(apart, np.inf)
+    reach = _SAME_PLACE * apart.min(axis=1)  # infinite for a single cluster
+    recurs, total, counts = np.ones(k, dtype=bool), np.zeros((k, d, d)), np.ones(k)
+    n_agreeing = 1
+    for other in others:
+        own, its = linear_sum_assignment(cdist(centers, other))
+        moves = np.empty_like(centers)
+        moves[own] = other[its] - centers[own]
+        is_same = np.linalg.norm(moves, axis=1) <= reach
+        total += np.where(is_same[:, None, None], moves[:, :, None] * moves[:, None, :], 0.0)
+        counts += is_same
+        recurs &= is_same
+        n_agreeing += bool(is_same.all())
+    return Agreement(n_starts, len(others) + 1, n_agreeing, recurs, total / counts[:, None, None])
