@@ -3,6 +3,7 @@
 # make test-system  set up, run those: with a SLURM, a browser, the site, runs that are killed
 # make coverage   set up, run `make test`'s tests, say which lines of which modules none of them runs
 # make engines    set up, install Dask, Spark, DuckDB and Polars, run the tests that need them
+# make mutants    set up, plant small faults, say how many the tests see: MUTANTS="--rooms ... --each 10"
 # make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores
 
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 # Modules are compiled once, not by each of the processes that jobs and tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: reproduce test test-system coverage engines docs lint setup clean
+.PHONY: reproduce test test-system coverage engines mutants docs lint setup clean
 
 reproduce: setup
 	.venv/bin/snakemake --cores $(CORES) --config effort=$(EFFORT)
@@ -46,6 +47,9 @@ engines: setup
 	print(*groups['dependency-groups']['engines'])" | \
 	xargs .venv/bin/python -m pip install --quiet --disable-pip-version-check
 	.venv/bin/python -m pytest tests/library/sketches/test_engines.py
+
+mutants: setup
+	.venv/bin/python benchmarks/mutants.py $(MUTANTS)
 
 docs: setup
 	.venv/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
