@@ -97,6 +97,7 @@ def test_grid_is_a_union_without_repeats():
 def test_trials_from_a_count_or_a_range():
     assert expand_trials(2) == (0, 1)
     assert expand_trials({"start": 3, "stop": 10, "step": 3}) == (3, 6, 9)
+    assert expand_trials({"start": 3, "stop": 6}) == (3, 4, 5)
 
 
 def document(**changes):

@@ -177,6 +177,15 @@ def test_a_few_of_the_papers_trials_judge_no_printed_number():
         assert whole["verdict"].tolist() == ["reproduced" if value == "10" else "not reproduced"]
 
 
+@pytest.mark.parametrize(("n", "verdicts"), [(19, ["too few trials"]), (20, ["partly"])])
+def test_20_of_the_papers_trials_judge_a_number_and_a_margin(n, verdicts):
+    table = trials({"a": 0.1}, n=n)["e"].query("d == 1")
+    claim = {**HEAD, "check": {"kind": "printed"}}
+    assert judge([claim], {"e": table}, printed("10", n=21))["verdict"].tolist() == verdicts
+    margin = margins_of({"a": np.zeros(n), "b": 0.02 + np.zeros(n)}, n_printed=21)
+    assert [margin["verdict"]] == verdicts
+
+
 @pytest.mark.parametrize("kind", ["lowest", "within"])
 def test_a_method_that_cannot_be_run_at_a_point_hides_no_other_there(kind):
     check = {**LOWEST, "kind": kind, "bound": 0.01, "reason": "any"}
@@ -222,6 +231,18 @@ def test_lower_compares_the_values_of_one_data_set():
     assert verdict(lower, tables)["verdict"] == "reproduced"
     upper = {**lower, "method": "b", "against": ["a"]}
     assert verdict(upper, tables)["verdict"] == "not reproduced"
+    tie = {"e": trials({"a": 0.2, "c": 0.2}, n=1, spread=0.0)["e"].query("d == 1")}
+    assert verdict(lower, tie)["verdict"] == "not reproduced"
+
+
+@pytest.mark.parametrize(("share", "low"), [(0, "0"), (1, "0.832")])
+def test_the_interval_of_a_share_lies_between_0_and_1(share, low):
+    tables = trials({"a": float(share)}, n=20, spread=0.0)
+    said = verdict({"kind": "below", "bound": 0.5, "by": ["d"]}, tables)["decided_by"]
+    assert f"95 % interval {low} to {'0.168' if share == 0 else '1'}" in said
+    beyond = trials({"a": 0.0}, n=20, spread=1.0)
+    said = verdict({"kind": "below", "bound": 0.5, "by": ["d"]}, beyond)["decided_by"]
+    assert re.search(r"95 % interval -\S+ to", said)  # no share: nothing is cut off
 
 
 def test_substitutes_and_missing_results_are_not_judged():
@@ -287,6 +308,17 @@ def test_interval_covers_the_truth_about_as_often_as_it_says():
         hits += low <= 0.0 <= high
     # binomial at 94 %: fewer than 174 or more than 199 of 200 about once in 1000 runs
     assert 174 <= hits <= 199
+
+
+def test_the_interval_leaves_2_5_percent_of_resamples_at_either_end():
+    """Means of 300 resampled uniform values are normal; 40 sets give their quantiles to 0.01."""
+    rng = np.random.default_rng(2)
+    ends = []
+    for n in range(300, 340):  # resamples of as many values are the same ones
+        values = rng.uniform(-1.0, 1.0, n)
+        interval = np.array(bootstrap_interval(values, "mean"))
+        ends.append((interval - values.mean()) / (values.std() / np.sqrt(n)))
+    np.testing.assert_allclose(np.mean(ends, axis=0), [-1.96, 1.96], atol=0.04)
 
 
 def test_one_trial_has_no_interval():
@@ -525,10 +557,27 @@ def test_a_printed_margin_without_both_methods_is_not_run():
     assert few["verdict"] == "too few trials"
 
 
-@pytest.mark.parametrize(("factor", "expected"), [(1.0, "reproduced"), (5.0, "not reproduced")])
-def test_spreads_are_compared_by_their_ratio(factor, expected):
+@pytest.mark.parametrize("n", [2, 6, 20])
+def test_as_many_trials_as_the_papers_judge_a_margin(n):
+    whole = margins_of({"a": np.zeros(n), "b": 0.02 + np.zeros(n)}, n_printed=n)
+    assert whole["verdict"] == "reproduced"
+    other = margins_of({"a": np.zeros(n), "b": 0.04 + np.zeros(n)}, n_printed=n)
+    assert other["verdict"] == "not reproduced"
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        (0.2, "not reproduced"),
+        (1.0, "reproduced"),
+        (2.0, "too few trials"),
+        (5.0, "not reproduced"),
+    ],
+)
+def test_spreads_are_compared_by_their_ratio(scale, factor, expected):
     rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((2, 200))
+    a, b = scale * rng.standard_normal((2, 200))
     columns = ["method", "trial", "error", "source"]
     table = pd.DataFrame(
         [("a", t, v, "data") for t, v in enumerate(a)]
@@ -539,6 +588,9 @@ def test_spreads_are_compared_by_their_ratio(factor, expected):
     claim = {**HEAD, "check": {**check, "bound": 2.0, "reason": "r"}}
     (row,) = judge([claim], {"e": table}, printed("1")).to_dict("records")
     assert row["verdict"] == expected
+    (said,) = re.findall(r"the factor is (\S+) ", row["decided_by"])
+    ratio = np.std(a) / (factor * np.std(b))
+    assert float(said) == pytest.approx(max(ratio, 1.0 / ratio), rel=5e-3)
 
 
 def test_the_interval_of_a_ratio_of_spreads_covers_as_often_as_it_says():
