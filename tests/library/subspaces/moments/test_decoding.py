@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -104,6 +105,42 @@ def test_information_in_closed_form_is_that_of_derivatives(is_even):
     wanted = likelihood.information(union, complements)
     got = tangent_information(union, complements, deviations)
     assert got == pytest.approx(wanted, abs=1e-9 * np.abs(wanted).max())
+
+
+def test_spreads_within_subspaces_are_refined():
+    """From even spreads to those that the features are of, as if there were hardly any noise."""
+    union = random_union(is_even=False)
+    ratios = {2: 1.0, 4: math.exp(union.log_ratios[4])}
+    means = {
+        degree: sum(
+            amplitude * ratio * factor_features(factor, degree)
+            for amplitude, factor in zip(union.amplitudes, union.factors, strict=True)
+        )
+        for degree, ratio in ratios.items()
+    }
+    likelihood = Likelihood(means, {2: 1e-4, 4: 1e-4}, 1000.0, is_even=False)
+    even = replace(union, spreads=np.ones((K, Q)))
+    found, cost = likelihood.fit(even)
+    assert cost < 1e-3 * likelihood.cost(even)
+    assert np.sort(found.spreads) == pytest.approx(np.sort(union.spreads), abs=0.01)
+    assert found.factors == pytest.approx(union.factors, abs=0.01)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.05, 0.2])
+def test_the_part_beside_a_subspace_is_told_by_fourth_moments(part):
+    """The amplitudes of such rows do not vary; the part is looked for in steps of 0.003."""
+    rng = np.random.default_rng(4)
+    frame = np.linalg.qr(rng.standard_normal((D, D)))[0]
+    within, off = (directions(rng.standard_normal((40_000, size))) for size in (Q, D - Q))
+    rows = np.hstack([math.sqrt(1.0 - part) * within, math.sqrt(part) * off]) @ frame.T
+    plane = frame[:, :Q]
+    amplitudes = []
+    for degree in (2, 4):
+        unit = factor_features(plane @ plane.T, degree)
+        amplitudes.append(unit @ row_features(rows, degree).mean(axis=1) / (unit @ unit))
+    ratio = {4: math.log(amplitudes[1] / amplitudes[0])}
+    union = Union(plane[None], np.ones((1, Q)), np.array(amplitudes[:1]), ratio)
+    assert union.beside == pytest.approx(part, abs=0.01)
 
 
 def test_even_rows_have_the_moments_of_projections():
