@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -158,24 +159,67 @@ MODULE = """
 configfile: "config/config.yaml"
 
 module privclust:
-    snakefile: "{snakefile}"
+    snakefile: {snakefile}
     config: config
 
 use rule * from privclust
 """
 
 
-def test_another_workflow_takes_it_as_a_module(finished, new_project, project_in, tmp_path):
+@pytest.fixture
+def calls(tmp_path, project_in):
+    """Make a folder whose workflow takes the project as a module from a place."""
+
+    def make(project, snakefile):
+        caller = tmp_path / "caller"
+        (caller / "workflow").mkdir(parents=True)
+        (caller / "workflow/Snakefile").write_text(MODULE.format(snakefile=snakefile))
+        shutil.copytree(project.folder / "config", caller / "config")
+        shutil.copytree(project.mirror, caller / "mirror")
+        return project_in.at(caller, project.package)
+
+    return make
+
+
+@pytest.fixture
+def hosted(new_project, tmp_path, monkeypatch):
+    """A project at an address of GitHub, which Git takes from a folder; no clone is left of it."""
+    project, host = new_project(), tmp_path / "host"
+    as_somebody = ("-c", "user.name=somebody", "-c", "user.email=somebody@localhost")
+    for command in (
+        ("init", "--quiet", "--initial-branch", "main"),
+        ("add", "config", "workflow"),
+        (*as_somebody, "commit", "--quiet", "--message", "all"),
+        ("tag", "v1"),
+        ("clone", "--quiet", "--bare", ".", host / "somebody/privclust"),
+    ):
+        subprocess.run(["git", *command], cwd=project.folder, check=True)
+    shutil.rmtree(project.folder / "workflow")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.{host}/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://github.com/")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return project
+
+
+def test_another_workflow_takes_it_as_a_module(finished, new_project, calls):
     """Files of the workflow are found where it lies, settings and results where it is run."""
-    project, caller = new_project(), tmp_path / "caller"
-    (caller / "workflow").mkdir(parents=True)
-    text = MODULE.format(snakefile=project.folder / "workflow/Snakefile")
-    (caller / "workflow/Snakefile").write_text(text)
-    shutil.copytree(project.folder / "config", caller / "config")
-    shutil.copytree(project.mirror, caller / "mirror")
-    here = project_in.at(caller, project.folder / "src")
+    project = new_project()
+    here = calls(project, f'"{project.folder}/workflow/Snakefile"')
     here.run("--cores", "2", "mtsc_fig1")
     made = here.results()
+    assert made == {path: content for path, content in finished.results().items() if path in made}
+    assert here.planned("mtsc_fig1") == {}
+
+
+@pytest.mark.parametrize("version", ['tag="v1"', 'branch="main"'])
+def test_another_workflow_takes_it_from_an_address(finished, hosted, calls, version):
+    """Snakemake has copies of the workflow's files; of a branch they lie elsewhere in each run."""
+    address = f'github("somebody/privclust", path="workflow/Snakefile", {version})'
+    here = calls(hosted, address)
+    here.run("--cores", "2", "mtsc_fig1")
+    made = here.results()
+    assert any(path.endswith("mtsc_fig1.svg") for path in made)
     assert made == {path: content for path, content in finished.results().items() if path in made}
     assert here.planned("mtsc_fig1") == {}
 

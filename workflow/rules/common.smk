@@ -11,6 +11,7 @@ from privclust_papers.pipeline.disk import (
     check_profile,
     check_room,
     check_writable,
+    copy_if_changed,
 )
 from privclust_papers.pipeline.jobs import Jobs
 from privclust_papers.pipeline.plan import (
@@ -25,6 +26,7 @@ from privclust_papers.pipeline.plan import (
 from privclust_papers.pipeline.sources import source_files
 
 PACKAGE = os.path.dirname(os.path.dirname(privclust_papers.__file__))
+COPIES = ".snakemake/privclust"  # of the workflow's files, if it is at an address
 
 # Numerical libraries use one thread in each job, whatever the shell says.
 for variable in (
@@ -48,11 +50,13 @@ if os.path.basename(PACKAGE) == "src":
 def of_workflow(name):
     """Return the path of a file of the workflow, relative if it is below the working folder.
 
-    A workflow at an address has no local files: then it is the path of a cached copy.
+    A workflow at an address has no local files. Its files are then copied below the working
+    folder: Snakemake's own copies have other names, and other places and dates in each run.
     """
     path = os.path.normpath(os.path.join(WORKFLOW, name))
     if not os.path.exists(path):
-        path = workflow.source_path(f"../{name}")
+        path = os.path.normpath(os.path.join(COPIES, "workflow", name))
+        copy_if_changed(workflow.source_path(f"../{name}"), path)
     relative = os.path.relpath(path)
     return path if relative.startswith(os.pardir) else relative
 
@@ -80,7 +84,7 @@ or_stop(check_profile, sys.argv, os.getcwd())
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)
 
-# Naming each file fetches it, if the workflow is at an address; all are put into one folder.
+# Naming each file fetches it, if the workflow is at an address.
 (SCHEMAS,) = {
     os.path.dirname(of_workflow(f"schemas/{name}.schema.yaml"))
     for name in (

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
+
+from privclust.core.files import atomic_path
 
 _SHELL = frozenset("'\"`$\\&|;<>()*?[]#~!{}")
 
@@ -64,3 +67,11 @@ def check_room(megabytes: float) -> None:
             f"the project's folder: {left:.1f} MB are left on its disk; make room there, "
             f"{megabytes} MB at least, and run again"
         )
+
+
+def copy_if_changed(source: str, target: str) -> None:
+    """Copy a file, whole or not at all; a target with the same content keeps its date."""
+    content = Path(source).read_bytes()
+    if not os.path.exists(target) or Path(target).read_bytes() != content:
+        with atomic_path(target) as temporary:
+            temporary.write_bytes(content)

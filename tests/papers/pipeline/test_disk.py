@@ -11,6 +11,7 @@ from privclust_papers.pipeline.disk import (
     check_profile,
     check_room,
     check_writable,
+    copy_if_changed,
 )
 
 
@@ -80,3 +81,17 @@ def test_a_profile_that_is_nowhere_is_refused(tmp_path, form):
     (tmp_path / "profiles" / "nosuch").mkdir(parents=True)
     check_profile(["snakemake", *form, "-n"], str(tmp_path))
     check_profile(["snakemake", "--workflow-profile", "none"], str(tmp_path))
+
+
+def test_a_copy_keeps_its_date_until_its_source_changes(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "below" / "target"
+    source.write_text("one")
+    copy_if_changed(source, target)
+    assert target.read_text() == "one"
+    os.utime(target, (1, 1))
+    copy_if_changed(source, target)
+    assert target.stat().st_mtime == 1
+    source.write_text("two")
+    copy_if_changed(source, target)
+    assert target.read_text() == "two"
+    assert target.stat().st_mtime > 1
