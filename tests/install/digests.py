@@ -30,7 +30,9 @@ def digest(*arrays):
 
 def results():
     """Yield a name and arrays for each computation."""
+    whole = np.rint(ROWS * 2**10)
     yield "exact sums of rows", [FixedPoint.of_exact(np.rint(ROWS * 2**20).sum(axis=0), 0).integers]
+    yield "matrix product of integers", [whole.T @ whole]  # of BLAS, and exact
     for kind in (np.float64, np.float32):
         sketch = Sketch.of(ROWS.astype(kind), FREQUENCIES)
         yield f"sketch, {kind.__name__}", [*sketch.exact.values()]
