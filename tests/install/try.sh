@@ -14,7 +14,7 @@ what=${1:?name forky, trixie, lowest or arm64}
 clone=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${TRY:-$(mktemp -d /tmp/privclust-try-XXXXXX)}
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-fast=(-m pytest -q -n 2 -m "not system and not slow" tests/library tests/attacks)
+fast=(-m pytest -q -n 2 -m "not system and not slow" tests/library tests/audit tests/attacks)
 echo "in $folder"
 
 # The commands of README.md, as a user without anything else gives them.
@@ -48,7 +48,8 @@ lowest() {
   uv pip compile --quiet "$clone/pyproject.toml" --all-extras --group "$clone/pyproject.toml:dev" \
     --override "$folder/without.txt" --resolution lowest-direct --python-version 3.11 -o "$folder/lowest.txt"
   uv pip install --quiet --python "$folder/lowest" --requirement "$folder/lowest.txt"
-  cd "$clone" && PYTHONPATH=src "$folder/lowest/bin/python" "${fast[@]}"
+  uv pip install --quiet --python "$folder/lowest" --no-deps --editable "$clone"
+  cd "$clone" && "$folder/lowest/bin/python" "${fast[@]}"
 }
 
 arm64() {

@@ -21,7 +21,7 @@ CELLS: tuple[Any, ...] = (
 """Cells that have no place in a column of numbers, and some that have."""
 IDS: tuple[Any, ...] = (
     None, math.nan, "unknown", "", 0.5, -1, 10**30, np.float32(0.5), Decimal("0.5"), True, (1, 2),
-    datetime.date(2020, 1, 1), np.datetime64("NaT"), b"u7",
+    datetime.date(2020, 1, 1), np.datetime64("NaT", "s"), b"u7",
 )  # fmt: skip
 """IDs of other kinds than those of other records."""
 _LARGE = 2**53  # from here on floats do not tell whole numbers apart
