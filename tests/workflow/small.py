@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from privclust.report.figures import new_figure
 from privclust_papers.pipeline.runner import TrialData
-from privclust_papers.report.drawing.style import Drawing
 
 
 class Mean:
@@ -43,6 +41,10 @@ def errors(data, outputs):
 
 def draw(results):
     """Each trial's error."""
+    # Fits and data read this file too: they need neither Matplotlib nor pandas.
+    from privclust.report.figures import new_figure
+    from privclust_papers.report.drawing.style import Drawing
+
     (trials,) = results.trials.values()
     figure = new_figure(3.0, 2.0)
     figure.subplots().plot(trials["error"])
