@@ -38,6 +38,7 @@ from privclust_papers.datasets import letter
 SIZES = ((10, 10), (64, 4), (64, 16), (64, 64), (16, 128), (64, 128))
 N_FITS = 3
 UNEVEN = ((2, 6), (5, 8), (10, 5))
+UNEVEN_PARTS = ((0.7, 0.1), (0.7, 1.0), (0.9, 0.1), (0.9, 1.0))  # of rows, and epsilon
 LEAST = ((100_000, 0.01), (5_000, 0.1), (20_000, 0.1), (20_000, 0.5), (100_000, 1.0))
 
 
@@ -79,18 +80,24 @@ def uneven():
     columns = ["d", "k", "in one", "epsilon", "median", "worst", "DPLloyd", "worst"]
     print("\n| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
     for d, k in UNEVEN:
-        for part, epsilon in ((0.7, 0.1), (0.7, 1.0), (0.9, 0.1), (0.9, 1.0)):
+        for part, epsilon in UNEVEN_PARTS:
             ratios = np.array([relative_errors(d, k, part, epsilon, seed) for seed in range(5)])
             cells = [f"{f(column):.3g}" for column in ratios.T for f in (np.median, np.max)]
             print(f"| {d} | {k} | {part:.0%} | {epsilon:g} | " + " | ".join(cells) + " |")
 
 
-def relative_errors(d, k, part, epsilon, seed):
-    """Return squared errors over that of the true centers."""
+def uneven_rows(d, k, part, seed):
+    """Return rows, a part of them in one of k clusters, and the true centers."""
     rng = np.random.default_rng(seed)
     places = rng.uniform(-0.8, 0.8, (k, d))
     shares = np.r_[part, np.full(k - 1, (1.0 - part) / (k - 1))]
-    X = places[rng.choice(k, size=50_000, p=shares)] + 0.03 * rng.standard_normal((50_000, d))
+    rows = places[rng.choice(k, size=50_000, p=shares)] + 0.03 * rng.standard_normal((50_000, d))
+    return rows, places
+
+
+def relative_errors(d, k, part, epsilon, seed):
+    """Return squared errors over that of the true centers."""
+    X, places = uneven_rows(d, k, part, seed)
     settings = {"bounds": (-1.0, 1.0), "epsilon": epsilon, "delta": 1e-6, "random_state": seed}
     models = (
         CompressiveKMeans(k, **settings),

@@ -64,6 +64,7 @@ from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._sketch import Sketch
 
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.5, 0.6  # of the budget
+_CAUTION = 2.0  # standard deviations of a noisy number of rows; benchmarks/few_rows.py
 _AUTO = "auto"
 
 
@@ -402,9 +403,15 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return self.max_clusters if self.n_clusters == _AUTO else self.n_clusters
 
     def _round_pays(self, d):
-        """Return whether the pilot says that a last round, without a projection, pays."""
-        k = self._most_clusters
-        n_samples = self._budget.n_samples(self._n_counted, self._pilots[0])
+        """Return whether the pilot says that a last round, without a projection, pays.
+
+        A noisy number of records counts as `_CAUTION` standard deviations less: where the number is
+        overestimated, rounds move centers by noise.
+        """
+        k, pilot = self._most_clusters, self._pilots[0]
+        n_samples = self._budget.n_samples(self._n_counted, pilot)
+        if self._n_counted is None:
+            n_samples -= _CAUTION * math.sqrt(pilot.noise_variance)
         (noise,) = self._budget.round_noises(self._round_share)
         return pays(k, d, n_samples, noise.sigma, cell_variance(k, d))
 

@@ -21,7 +21,13 @@ from typing import Any
 from privclust.privacy import _ledger_file
 from privclust.privacy._ledger_file import BudgetError as BudgetError
 from privclust.privacy._ledger_file import file_lock, lock_path
-from privclust.privacy.accounting import Loss, composed_epsilon, total_epsilon, total_rho
+from privclust.privacy.accounting import (
+    Loss,
+    composed_epsilon,
+    pure_rho,
+    total_epsilon,
+    total_rho,
+)
 from privclust.privacy.groups import ROW
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
@@ -404,7 +410,7 @@ def _with_losses(guarantee: Guarantee) -> Guarantee:
     if guarantee.definition == "zcdp":
         loss = Loss(rho=guarantee.rho)
     elif guarantee.definition == "pure":
-        loss = Loss(rho=epsilon**2 / 2, epsilon=epsilon)
+        loss = Loss(rho=pure_rho(epsilon), epsilon=epsilon)
     elif guarantee.definition == "approximate" and delta:
         loss = Loss(epsilon=epsilon, delta=delta)
     else:

@@ -11,9 +11,11 @@ afterwards. Sums over records come as `privclust.core.fixed_point.FixedPoint`, i
 Doubles, which are integer multiples of 2^-1074, are taken as they are: what rounding there was
 before, their maker accounts for.
 
-Noise of scale s on multiples of 2^-b costs what continuous noise of that scale does: by theorems
-where the loss is pure or zero-concentrated; a privacy loss distribution differs by a part of about
-(2^-b / s)^2, which is below the rounding of any number that is computed from it.
+Noise of scale s on multiples of 2^-b costs what continuous noise of that scale does, by theorems,
+where the loss is pure, or where Gaussian noise is zero-concentrated. Elsewhere the cost differs by
+a part of about (2^-b / s)^2. Laplace noise has steps of at most 2^-20 s, and its price in zCDP says
+so (`privclust.privacy.accounting.laplace_rho`); for a privacy loss distribution the difference is
+below the rounding of any number that is computed from it.
 
 An experiment draws from a numpy Generator, so that it can be repeated. Such a run is no release:
 the noise is added in floating point and is known to whoever knows the seed.
@@ -21,6 +23,7 @@ the noise is added in floating point and is known to whoever knows the seed.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +38,7 @@ from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.packages import how_to_install
 from privclust.core.validation import as_generator
+from privclust.privacy.accounting import LAPLACE_STEP, LARGEST_STEPPED
 
 _MISSING = (
     "noise that may be released is drawn by OpenDP, which is not installed: "
@@ -42,6 +46,7 @@ _MISSING = (
 )
 _FEATURE = "contrib"  # OpenDP's constructors of measurements refuse to work without it
 _FEATURE_LOCK = threading.Lock()
+_MOST_BITS = 62  # of fixed point
 
 
 Value: TypeAlias = np.ndarray | FixedPoint
@@ -75,6 +80,8 @@ class SystemEntropy:
         """Return `value` plus Laplace noise of that scale."""
         from opendp.metrics import l1_distance
 
+        if isinstance(value, FixedPoint):
+            value = _in_small_steps(value, scale)
         with _constructors() as make:
             return _perturbed(make.make_laplace, l1_distance, value, scale)
 
@@ -246,6 +253,20 @@ def _float_vectors() -> Any:
     from opendp.domains import atom_domain, vector_domain
 
     return vector_domain(atom_domain(T=float, nan=False))
+
+
+def _in_small_steps(value: FixedPoint, scale: float) -> FixedPoint:
+    """Return the same numbers in steps of at most `LAPLACE_STEP` scales, where a price needs it.
+
+    That is where the scale is at least a step over `LARGEST_STEPPED`. How many bits are added
+    follows from the scale alone. Sums that leave 62 bits are cut there, which brings none apart.
+    """
+    steps = scale * 2.0**value.bits
+    if not 1.0 <= steps * LARGEST_STEPPED < LARGEST_STEPPED / LAPLACE_STEP:
+        return value
+    more = min(math.ceil(-math.log2(LAPLACE_STEP * steps)), _MOST_BITS - value.bits)
+    limit = (1 << _MOST_BITS) >> more
+    return FixedPoint(np.clip(value.integers, -limit, limit) << more, value.bits + more)
 
 
 def _perturbed(make: Any, metric: Any, value: Value, scale: float) -> np.ndarray:

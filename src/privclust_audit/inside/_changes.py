@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from privclust.core.fixed_point import FixedPoint
+from privclust.privacy.accounting import laplace_rho
 from privclust.privacy.measurements import PRICE_TOLERANCE, Laplace
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._recorder import RecordedRelease
@@ -76,7 +77,9 @@ def change_of(
         if differences.has_both_signs():
             kind, problem = "sensitivity", "scores move in both directions where one is stated"
     elif isinstance(first.measurement, Laplace):
-        spent = (differences.norm("l2") / first.measurement.scale) ** 2 / 2.0
+        scale = first.measurement.scale
+        mu = min(differences.norm("l2"), size) / scale  # both are rounded
+        spent = laplace_rho(size / scale, mu) if size else 0.0
         rho = steps**2 * first.measurement.claimed.rho
         if spent > rho * (1.0 + PRICE_TOLERANCE):
             kind, problem = "price", f"rho {spent:.6g} where {rho:.6g} is charged"

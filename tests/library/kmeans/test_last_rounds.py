@@ -207,6 +207,23 @@ def test_a_round_pays_where_noise_is_small_beside_clusters():
     assert not pays(10, 10, 1_000, 20.0, 0.2)
 
 
+def test_rounds_of_few_rows_of_private_number_add_no_loss():
+    # 150 rows: the noisy number says up to twice as many, with which rounds would seem to pay
+    X, _ = blobs(3, 4, 150)
+    budget = {"delta": 0.004, "neighbours": "add_remove"}
+    for epsilon in (0.5, 1.0):
+        losses = {}
+        for last_round in ("auto", False):
+            seeds = range(30)
+            how = budget | {"epsilon": epsilon, "last_round": last_round}
+            fits = [fitted(X, 3, **how | {"random_state": seed}) for seed in seeds]
+            losses[last_round] = np.array([inertia(X, fit.cluster_centers_) for fit in fits])
+        more = losses["auto"] - losses[False]
+        # few fits have rounds, and what they add is within three standard errors of nothing
+        assert more.mean() <= 3.0 * more.std() / math.sqrt(len(more)) + 1e-12
+        assert losses["auto"].max() <= 1.1 * losses[False].max()
+
+
 def test_clusters_that_only_noise_made_are_said_to_be():
     rng = np.random.default_rng(0)
     with pytest.warns(NoiseWarning):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.privacy import noise
-from privclust.privacy.accounting import Loss
+from privclust.privacy.accounting import Loss, bounded_range_rho
 from privclust.privacy.measurements._measurement import WithEpsilon, real_array
 from privclust.privacy.noise import NoiseSource
 
@@ -21,7 +21,8 @@ class Exponential(WithEpsilon):
     ``factor = epsilon / (2 sensitivity)``: weights and their sum change by a factor of at most
     ``exp(epsilon / 2)`` each. Where scores change in one direction alone, ratios of both lie on one
     side of 1, and ``factor = epsilon / sensitivity``. Log ratios of outputs lie in an interval of
-    length epsilon, so that it is ``epsilon^2 / 8``-zero-concentrated too.
+    length epsilon, from which the price in zCDP follows
+    (`privclust.privacy.accounting.bounded_range_rho`).
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class Exponential(WithEpsilon):
     @property
     def claimed(self) -> Loss:
         """Epsilon, and what follows from bounded range."""
-        return Loss(self.epsilon * self.epsilon / 8.0, self.epsilon, self.count)
+        return Loss(bounded_range_rho(self.epsilon), self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> int:
         """Return the index of a candidate by scores (n_candidates,), finite, of any magnitude.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_real
 from privclust.privacy import noise
-from privclust.privacy.accounting import Loss
+from privclust.privacy.accounting import Loss, laplace_rho
 from privclust.privacy.measurements._measurement import (
     PRICE_TOLERANCE,
     WithEpsilon,
@@ -27,8 +27,9 @@ class Laplace(WithEpsilon):
 
     Epsilon-differentially private for the sensitivity's neighbour relation: the log density ratio
     of two outputs is at most ``||value - value'||_1 / scale``. Every entry is a release of its own,
-    so that in zCDP the price is :math:`\Delta_2^2 / (2\, scale^2)`, with :math:`\Delta_2` the
-    sensitivity in l2, where that is known, in place of :math:`\epsilon^2 / 2`.
+    so that the price in zCDP is less where a change is of many entries: it follows from epsilon and
+    :math:`\mu = \Delta_2 / scale`, with :math:`\Delta_2` the sensitivity in l2, where that is known
+    (`privclust.privacy.accounting.laplace_rho`).
 
     Parameters
     ----------
@@ -37,16 +38,14 @@ class Laplace(WithEpsilon):
     epsilon, count
         As of `Measurement`.
     entries : float
-        From 1. Where the change is as large in each of so many entries, at the worst, the price is
-        epsilon^2 / (2 entries).
+        From 1. Where the change is as large in each of so many entries, at the worst.
     mu : float or None
         :math:`\Delta_2 / scale`, in place of `entries`; at most epsilon.
 
     References
     ----------
     C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private
-    data analysis", TCC 2006, Proposition 1; M. Bun and T. Steinke, "Concentrated differential
-    privacy", TCC 2016, Proposition 3.3.
+    data analysis", TCC 2006, Proposition 1.
 
     Examples
     --------
@@ -54,8 +53,8 @@ class Laplace(WithEpsilon):
     >>> noise = Laplace(Sensitivity(1.0, "l1", "add-remove", "one row is one count"), 0.5)
     >>> noise.release([10.0, 20.0], np.random.default_rng(0)).round(2)
     array([10.64, 18.77])
-    >>> noise.loss
-    Loss(rho=0.125, epsilon=0.5, count=1, delta=0.0)
+    >>> noise.loss.epsilon, round(noise.loss.rho, 4)
+    (0.5, 0.1065)
     >>> noise.statement("counts").noise
     'scale 2'
     """
@@ -84,8 +83,8 @@ class Laplace(WithEpsilon):
     @property
     def claimed(self) -> Loss:
         """Epsilon, and the sum of what the entries cost in zCDP."""
-        one = self.epsilon if self.mu is None else self.mu
-        rho = one * one / 2.0 / (self.entries if self.mu is None else 1.0)  # ** would overflow
+        mu = self.epsilon / math.sqrt(self.entries) if self.mu is None else self.mu
+        rho = laplace_rho(self.epsilon, min(mu, self.epsilon))
         return Loss(rho, self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.validation import check_integer, check_real
-from privclust.privacy.accounting import Loss
+from privclust.privacy.accounting import Loss, pure_rho
 from privclust.privacy.guarantee import Release
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
@@ -197,7 +197,7 @@ class WithEpsilon(ForSensitivity):
     @property
     def claimed(self) -> Loss:
         """Epsilon, and what pure privacy is in zCDP."""
-        return Loss(self.epsilon * self.epsilon / 2.0, self.epsilon, self.count)
+        return Loss(pure_rho(self.epsilon), self.epsilon, self.count)
 
     def _numbers(self) -> dict[str, float]:
         return super()._numbers() | {"epsilon": self.epsilon}
