@@ -329,7 +329,19 @@ def test_files_of_another_class_are_refused(tmp_path):
         GaussianMixtureEM.load(tmp_path / "other.h5")
 
 
-def test_empty_component_of_maximum_likelihood_does_not_need_regularisation():
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
+def test_a_file_with_a_name_too_few_or_too_many_is_refused(names, tmp_path):
+    model = GaussianMixtureEM().fit(np.random.default_rng(0).standard_normal((9, 2)))
+    model.feature_names_in_ = np.array(["a", "b"], dtype=object)
+    model.save(tmp_path / "named.h5")
+    assert GaussianMixtureEM.load(tmp_path / "named.h5").feature_names_in_.tolist() == ["a", "b"]
+    model.feature_names_in_ = np.array(names, dtype=object)
+    model.save(tmp_path / "named.h5")
+    with pytest.raises(FileError, match="a name for each feature"):
+        GaussianMixtureEM.load(tmp_path / "named.h5")
+
+
+def test_empty_component_of_maximum_likelihood_needs_no_regularisation():
     p = MixtureParameters([0.5, 0.5], [[0.0], [1e9]], [1.0, 1.0], "spherical")
     X = np.random.default_rng(0).standard_normal((30, 1))
     found = maximum_likelihood(centred_statistics(X, p), p)

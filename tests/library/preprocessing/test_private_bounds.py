@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from privclust.preprocessing import private_bounds
+from privclust.preprocessing.private_bounds import _narrowed
 from privclust.privacy import Budget, BudgetError, NoiseWarning
 from privclust.privacy.measurements import Gaussian, Laplace
 
@@ -42,6 +43,15 @@ def test_bounds_hold_nearly_all_rows_and_are_not_much_wider(delta, neighbours):
     assert (width < (1.5 + 4 / CELLS) * (ends[1] - ends[0])).all()  # a quarter, and cells, each
     assert bounds.low[3] <= 0.0 < bounds.high[3]
     assert bounds.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
+
+
+def test_bounds_that_would_meet_stay_as_they_were():
+    """Each end needs the rows of both cells in the middle: nothing would be left between them."""
+    counts = np.zeros((2, CELLS))
+    counts[:, CELLS // 2 - 1 : CELLS // 2 + 1] = [[80.0, 80.0], [800.0, 800.0]]
+    low, high = _narrowed(np.zeros(2), np.full(2, 64.0), counts, deviation=10.0)
+    assert (low[0], high[0]) == (0.0, 64.0)  # 2 deviations in 32 cells are 113
+    assert 30.0 < low[1] <= 31.0 < 33.0 <= high[1] < 34.0
 
 
 def test_outliers_move_nothing():

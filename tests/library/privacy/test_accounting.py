@@ -100,6 +100,12 @@ def test_bad_budgets_are_named(epsilon, delta):
         accounting.advanced_share(epsilon, delta, 3)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(math.inf, 0.1), (math.nan, 0.1), (1.0, 0.0)])
+def test_no_share_is_calibrated_to_a_bad_budget(epsilon, delta):
+    with pytest.raises(ValueError, match=r"epsilon|delta"):
+        accounting.calibrated(lambda share: [Loss(share**2 / 2)], epsilon, delta)
+
+
 def test_large_and_unequal_losses_have_a_number():
     pure, fine, gaussian = Loss(5e11, 1e6, 3), Loss(5e-19, 1e-9), Loss(0.1)
     assert accounting.pld_epsilon([pure], 1e-6) == 3e6

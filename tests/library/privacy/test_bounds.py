@@ -77,6 +77,18 @@ def test_a_box_takes_infinite_entries_and_those_that_are_no_numbers():
     assert box.clipped(X).tolist() == [[1.0, 1.5], [0.5, 0.0]]
 
 
+def test_bounds_have_squares_that_are_ordinary_numbers():
+    """Also of a box about 0; one feature may be narrow where another is wide."""
+    row = np.zeros((1, 2))
+    for bounds in ((-1e-101, 1e-101), (0.0, 1e-100), (-1.1e100, 0.0), (0.0, 1.1e100)):
+        with pytest.raises(ValueError, match="bounds must have a magnitude of at most"):
+            declared_box(row, bounds, "clip")
+    for low, high in ((-1e-100, 1e-100), (-1e100, 1e100), (0.0, [1e-150, 1.0])):
+        box, is_outside, _ = declared_box(row, (low, high), "clip")
+        assert not is_outside
+        np.testing.assert_array_equal(box.high, np.broadcast_to(high, 2))
+
+
 def test_longer_rows_are_refused():
     X = np.array([[1.0, 0.0], [0.0, 1.1], [5.0, 0.0]])
     with pytest.raises(ValueError, match="row 1 has a norm above norm_bound=1"):

@@ -30,6 +30,8 @@ def test_pure_composition_adds_up():
     pure = Guarantee.of([LAPLACE], "pure", "add-remove")
     assert pure.epsilon == pytest.approx(1.0)
     assert pure.compose(pure).epsilon == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="delta"):
+        pure.to("approximate")  # without a delta
     with pytest.raises(ValueError, match="pure"):
         Guarantee.of([GAUSSIAN], "pure", "add-remove")
 

@@ -345,10 +345,17 @@ def test_classical_sigma(epsilon):
     assert sigma > analytic_gaussian_sigma(bound(3.0, "l2"), epsilon, 1e-4)
 
 
-def test_classical_sigma_warns_where_it_is_not_proved():
-    with pytest.warns(UserWarning, match="at most 1, got 2"):
-        sigma = classical_gaussian_sigma(bound(1.0, "l2"), 2.0, 1e-5)
-    assert sigma == pytest.approx(math.sqrt(2 * math.log(1.25e5)) / 2, rel=1e-14)
+@pytest.mark.parametrize("epsilon", [1.01, 2.0])
+def test_classical_sigma_warns_where_it_is_not_proved(epsilon):
+    with pytest.warns(UserWarning, match=f"at most 1, got {epsilon:g}"):
+        sigma = classical_gaussian_sigma(bound(1.0, "l2"), epsilon, 1e-5)
+    assert sigma == pytest.approx(math.sqrt(2 * math.log(1.25e5)) / epsilon, rel=1e-14)
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, math.nan, math.inf])
+def test_a_share_of_nothing_has_no_noise(share):
+    with pytest.raises(ValueError, match="share must be"):
+        Gaussian.of_share(bound(1.0, "l2"), share)
 
 
 def exact_delta(sigma, epsilon):

@@ -7,6 +7,7 @@ import pytest
 
 from privclust.privacy import Neighbours
 from privclust.sketches import MomentSketch
+from privclust.sketches._harmonics import squared_length
 from privclust.sketches.moment_release import (
     coordinate_weights,
     feature_weights,
@@ -63,6 +64,23 @@ def test_the_margin_holds_what_the_last_rounding_moves(d, degree):
     of_all = 2.0**-MOMENT_BITS * np.linalg.norm(units)
     assert last_rounding(d, weights) == pytest.approx(of_all, rel=1e-12)
     assert rounding_margin(d, weights) > last_rounding(d, weights)
+
+
+def test_the_margin_is_what_rounding_attains():
+    """In the plane some rows have four products that are each off by nearly half a unit."""
+    angles = np.random.default_rng(0).uniform(0.0, np.pi, 4000)
+    rows = np.column_stack([np.cos(angles), np.sin(angles)])
+    worst = 0.0
+    for row in rows:
+        x, y = row
+        exact = np.array([x * x, x * y, y * y])
+        off = np.asarray(HarmonicSums(2, 2).add(row[None]).moments(2)) - exact
+        worst = max(worst, math.sqrt(off @ (off * [1.0, 2.0, 1.0])))
+    of_pairs = 2 * 2.0**-19  # d times half of the unit 2^-18
+    assert 0.9 * of_pairs < worst <= of_pairs * (1.0 + 1e-6)
+    unit = {2: squared_length(2, 2)}
+    margin = rounding_margin(2, unit) - last_rounding(2, unit)
+    assert margin == pytest.approx(of_pairs, rel=1e-5)
 
 
 @pytest.mark.parametrize("degree", [4, 6])
