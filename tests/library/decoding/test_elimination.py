@@ -47,6 +47,21 @@ def test_atoms_and_weights_are_those_of_refitting_at_every_deletion(n_atoms, n_l
         np.testing.assert_allclose(weights, plain_weights, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_atoms_does_not_matter(seed):
+    """Each atom comes last in turn: it goes and comes back as it does elsewhere."""
+    products, correlations = gram(23, np.random.default_rng(seed))
+    weights, kept = eliminated(products, correlations, 3, math.inf)
+    for last in range(23):
+        order = np.roll(np.arange(23), 22 - last)
+        turned, places = eliminated(
+            products[np.ix_(order, order)].copy(), correlations[order].copy(), 3, math.inf
+        )
+        back = np.argsort(order[places])
+        np.testing.assert_array_equal(order[places][back], kept)
+        np.testing.assert_allclose(turned[back], weights, atol=1e-9)
+
+
 def test_none_is_left_where_all_lower_the_residual_by_too_little():
     weights, kept = eliminated(np.eye(3), np.array([0.5, -1.0, 1.0]), 0, 1.5)
     assert len(weights) == len(kept) == 0

@@ -13,6 +13,7 @@ from privclust.decoding._mixture_decoder import (
     Decoded,
     decode_mixture,
     expected_residual,
+    fit_density,
     kmeans_of_mixture,
 )
 from privclust.decoding._mixture_fit import MixtureFit
@@ -195,6 +196,61 @@ def test_loss_of_an_atom_is_what_refitting_without_it_adds():
     for k in range(4):
         without = residual(np.delete(np.arange(4), k))[0]
         assert without - least == pytest.approx(losses[k], rel=1e-8)
+
+
+def test_an_atom_over_two_clusters_is_split_along_their_line():
+    """Wherever the origin of the units is."""
+    line = np.array([0.6, 0.0, 0.0, -0.8, 0.0])
+    centers = 2.0 + np.outer([-3.0, 3.0], line)
+    truth = centers, np.full(2, 0.5), np.ones(2)
+    about = moments(*truth)
+    omega = draw_frequencies(5, 400, variance=4.0, random_state=0)
+    for off in (0.0, 1.0):
+        at = Moments(about.mean + off, about.variances)
+        fit = MixtureFit(features(omega, *truth), omega, at, "per_cluster")
+        middle = (about.mean - fit.origin) / fit.unit
+        ways = fit._halves((np.ones(1), middle[None], np.ones(1))) - middle
+        cosines = ways @ line / np.linalg.norm(ways, axis=1)
+        np.testing.assert_allclose(np.abs(cosines), 1.0, atol=0.05)
+        assert set(np.sign(cosines)) == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize(("spread", "n_numbers"), [("per_cluster", 4), ("shared", 3)])
+@pytest.mark.parametrize(("more", "n_atoms"), [(0.01, 3), (-0.01, 6)])
+def test_more_atoms_must_explain_a_penalty_each(monkeypatch, spread, n_numbers, more, n_atoms):
+    """BIC: log(2 m) half-variances for each number of an atom, whatever the search has found."""
+    omega = draw_frequencies(2, 120, variance=4.0, random_state=0)
+    unit = math.sqrt(moments().variance)
+    three = WEIGHTS, (CENTERS - moments().mean) / unit, VARIANCES / unit**2
+    six = three[0].repeat(2) / 2, three[1].repeat(2, axis=0), three[2].repeat(2)
+    expected, residual = 1.0, 0.5
+    penalty = n_numbers * math.log(2 * 120) * 0.5 * expected / 120
+    score = residual + (3 + more) * penalty
+    monkeypatch.setattr(MixtureFit, "search", lambda *_: (three, residual, six, score))
+    monkeypatch.setattr(MixtureFit, "repaired", lambda *_: (three, residual))
+    how = {"spread": spread, "n_init": 1, "rng": np.random.default_rng(0), "noisy": False}
+    fit = fit_density(features(omega), omega, 3, moments(), expected, **how, covariances=False)
+    assert len(fit.atoms[0]) == n_atoms
+
+
+def test_a_density_gives_way_by_what_noise_may_explain():
+    """Each atom but one to the Gaussian of the data's moments; less than 2 % of it is none."""
+    omega = draw_frequencies(2, 150, variance=4.0, random_state=0)
+    fit = MixtureFit(features(omega), omega, moments(), "per_cluster")
+    density = 2.0 * WEIGHTS, (CENTERS - fit.origin) / fit.unit, np.full(3, 1.0 / fit.unit)
+    z = features(omega) * np.exp(-1j * fit.origin @ omega)
+    wide = np.exp(-0.5 * fit.unit**2 * (omega**2).sum(axis=0))
+    alone = (np.abs(z - wide * (wide @ z.real) / (wide @ wide)) ** 2).sum()
+    residual = 0.25 * alone
+    for part, share in ((0.019, None), (0.021, 0.021), (0.4, 0.4), (3.0, 1.0)):
+        of_each = part * (alone - residual) / 2
+        weights, centers, spreads = fit.shrunk(density, residual, of_each)
+        if share is None:
+            assert len(weights) == 3
+            continue
+        np.testing.assert_allclose(weights, [*(1.0 - share) * WEIGHTS, share], atol=1e-6)
+        np.testing.assert_array_equal(centers[-1], 0.0)
+        assert spreads[-1] == 1.0
 
 
 @pytest.mark.parametrize(("r", "sigma"), [(80, 0.0), (20, 0.0), (80, 2.0), (20, 2.0)])

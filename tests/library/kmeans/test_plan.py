@@ -70,11 +70,14 @@ def test_simulated_noise_has_the_scale_of_all_rows():
         ((100, 2, 100, 1.0), "n_clusters must be less than n_samples, 100"),
         ((100, 2, 3, 0.0), "epsilon must be"),
         ((100, 2, 3, 1.0, 1.0), "delta must be less than 1"),
+        ((100, 2, 3, 1.0, -1e-9), "delta must be"),
     ],
 )
 def test_bad_settings_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         plan(*arguments)
+    with pytest.raises(ValueError, match="n_trials must be"):
+        plan(100, 2, 3, 1.0, n_trials=0)
 
 
 @pytest.mark.parametrize("smallest", [0.0, -0.1, 0.4, np.nan])
@@ -83,18 +86,35 @@ def test_the_smallest_cluster_is_no_larger_than_the_others(smallest):
         plan(100, 2, 3, 1.0, smallest=smallest)
 
 
-def test_one_cluster_has_the_part_that_is_told(monkeypatch):
-    parts = []
+@pytest.fixture
+def simulated(monkeypatch):
+    """What each simulated fit is given."""
+    given = []
+    monkeypatch.setattr(module, "_outcome", lambda *all_: given.append(all_) or (1.0, 1.0))
+    return given
 
-    def outcome(model, n, d, weights, scale, rng):
-        parts.append(weights)
-        return 1.0, 1.0
 
-    monkeypatch.setattr(module, "_outcome", outcome)
+def test_simulated_rows_and_bounds_are_those_of_the_question(simulated):
+    """Centers have a deviation of s k^(1/d); bounds are four deviations of a feature."""
+    plan(1000, 3, 8, 1.0, separation=2.0, n_trials=2)
+    plan(10**6, 2, 9, 1.0, 0.99, neighbours="add_remove", n_trials=1)
+    plan(10**6, 1, 100, 1.0, n_trials=1)
+    _, again, other, many = simulated
+    model, n, d, weights, scale, _ = again
+    assert (n, d, len(weights), scale) == (1000, 3, 8, pytest.approx(4.0))
+    assert model.bounds == pytest.approx((-4.0 * np.sqrt(17.0), 4.0 * np.sqrt(17.0)))
+    assert (model.n_clusters, model.epsilon, model.neighbours) == (8, 1.0, "replace_one")
+    model, n, d, _, scale, _ = other
+    assert (n, d, scale) == (50_000, 2, pytest.approx(4.5))
+    assert (model.n_clusters, model.delta, model.neighbours) == (9, 0.99, "add_remove")
+    assert many[1] == 100_000  # a thousand of each cluster
+
+
+def test_one_cluster_has_the_part_that_is_told(simulated):
     plan(1000, 2, 4, 1.0, smallest=0.01, n_trials=1)
     plan(1000, 2, 4, 1.0, n_trials=1)
     plan(1000, 2, 1, 1.0, n_trials=1)
-    small, equal, alone = parts
+    small, equal, alone = (given[3] for given in simulated)
     assert np.allclose(small, [0.01, 0.33, 0.33, 0.33])
     assert np.allclose(equal, 0.25)
     assert alone.tolist() == [1.0]
@@ -108,12 +128,11 @@ def test_a_small_cluster_is_harder_to_find():
     assert small.errors.max() > 1.2
 
 
-def test_pure_noise_of_fewer_rows_is_as_much_smaller(monkeypatch):
+def test_pure_noise_of_fewer_rows_is_as_much_smaller(simulated):
     epsilons = []
-    monkeypatch.setattr(module, "_outcome", lambda model, *_: (epsilons.append(model.epsilon), 1.0))
-    monkeypatch.setattr(module, "Plan", lambda *_: None)
     for accounting in ("pure", "pld"):
         plan(10**6, 2, 3, 0.1, 1e-6, estimator=DPLloyd(accounting=accounting), n_trials=1)
+        epsilons.append(simulated[-1][0].epsilon)
     assert epsilons[0] == pytest.approx(0.1 * 10**6 / 50_000)
     assert epsilons[1] > 1.1 * epsilons[0]  # what a delta buys shrinks
 
