@@ -205,7 +205,7 @@ def test_an_atom_over_two_clusters_is_split_along_their_line():
     truth = centers, np.full(2, 0.5), np.ones(2)
     about = moments(*truth)
     omega = draw_frequencies(5, 400, variance=4.0, random_state=0)
-    for off in (0.0, 1.0):
+    for off in (0.0, 5.0):
         at = Moments(about.mean + off, about.variances)
         fit = MixtureFit(features(omega, *truth), omega, at, "per_cluster")
         middle = (about.mean - fit.origin) / fit.unit
