@@ -65,7 +65,8 @@ def add_to(commands) -> None:
     add(
         "--errors",
         action="store_true",
-        help="standard errors of centers and weights, by noise and sampling, in further columns; "
+        help="standard errors of centers and weights, by noise and sampling, and spreads of "
+        "clusters with theirs, in further columns; "
         "where columns were declared they are always there",
     )
     add(
@@ -183,6 +184,8 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
 
 def _centers(sketch, decoded, args) -> str:
     """Return centers as they are, with their weights, as the text of a table."""
+    import numpy as np
+
     from privclust.decoding import standard_errors
 
     columns = [*_features(sketch), "weight"]
@@ -192,14 +195,22 @@ def _centers(sketch, decoded, args) -> str:
     ]
     if args.errors:
         errors = standard_errors(sketch, decoded, random_state=args.seed)
-        columns += [f"{name}_error" for name in columns] + ["reliable"]
+        names = _features(sketch)
+        columns += [f"{name}_error" for name in columns]
+        columns += [f"{name}_spread" for name in names]
+        columns += [*(f"{name}_spread_error" for name in names), "reliable"]
+        spreads = np.hstack([decoded.cluster_spreads, errors.spreads])
         is_reliable = errors.is_reliable & decoded.is_detected
         told = zip(
-            rows, errors.centers, errors.weights, decoded.is_detected, is_reliable, strict=True
+            rows,
+            np.column_stack([errors.centers, errors.weights, spreads]),
+            decoded.is_detected,
+            is_reliable,
+            strict=True,
         )
         rows = [
-            f"{row},{_line([*center, weight]) if is_own else ',' * len(center)},{_word(is_known)}"
-            for row, center, weight, is_own, is_known in told
+            f"{row},{_line(cells) if is_own else ',' * (len(cells) - 1)},{_word(is_known)}"
+            for row, cells, is_own, is_known in told
         ]
     if sketch.noise:
         columns.append("detected")

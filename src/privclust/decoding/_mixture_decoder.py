@@ -45,6 +45,7 @@ from scipy.spatial.distance import cdist
 from privclust.core.lloyd import lloyd, nearest_center, nearest_center_statistics, plus_plus
 from privclust.core.progress import logged
 from privclust.decoding._agreement import Agreement, agreement
+from privclust.decoding._cluster_spreads import cluster_spreads
 from privclust.decoding._ellipsoids import n_numbers
 from privclust.decoding._gaussians import GaussianMixture, boxed_points, paired_points
 from privclust.decoding._mixture_fit import MixtureFit
@@ -99,6 +100,8 @@ class Decoded:
     starts : Agreement or None
         How far other starts that explain the sketch equally well agree on the clusters, in the
         order of `centers`; None for Dirac masses.
+    box : Box or None
+        The bounds that centers were looked for in.
     """
 
     centers: np.ndarray
@@ -113,6 +116,7 @@ class Decoded:
     density: GaussianMixture | None = field(default=None, repr=False)
     is_outside: bool = False
     starts: Agreement | None = field(default=None, repr=False)
+    box: Box | None = field(default=None, repr=False)
 
     @property
     def is_stable(self) -> bool:
@@ -123,6 +127,17 @@ class Decoded:
     def spread(self) -> float:
         """Mean variance of a feature within clusters."""
         return self.inertia / self.centers.shape[1]
+
+    @property
+    def cluster_spreads(self) -> np.ndarray | None:
+        """Standard deviation of each feature in each cluster, (n_clusters, n_features), or None."""
+        return self.spreads_about(self.centers)
+
+    def spreads_about(self, centers: np.ndarray) -> np.ndarray | None:
+        """Return those of clusters with other centers; None for Dirac masses."""
+        if self.density is None:
+            return None
+        return cluster_spreads(self.density, centers, self.box)
 
     def mean_square(self, place: np.ndarray) -> float:
         """Return the mean squared distance of a feature of the mixture's rows from a place (d,)."""

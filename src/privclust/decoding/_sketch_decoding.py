@@ -144,7 +144,7 @@ def decode(
         decoded = _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng)
     if box is None:
         return decoded
-    return replace(decoded.clipped(box), is_outside=leaves_box(sketch, box))
+    return replace(decoded.clipped(box), is_outside=leaves_box(sketch, box), box=box)
 
 
 @one_blas_thread

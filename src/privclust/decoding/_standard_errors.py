@@ -24,6 +24,7 @@ from scipy.spatial.distance import cdist
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.core.threads import one_blas_thread
+from privclust.decoding._cluster_spreads import spread_errors
 from privclust.decoding._gaussians import drawn_points, pair_counts, paired_points
 from privclust.decoding._mixture_decoder import POINTS_PER_CLUSTER, Decoded
 from privclust.decoding._mixture_errors import (
@@ -66,6 +67,8 @@ class StandardErrors:
         numbers of Gaussians are not known to a fifth of their own size, they may be larger than
         stated. No cluster is reliable where quite other centers are nearly as good, and none that
         another start, which explains the sketch equally well, does not find.
+    spreads : ndarray of shape (n_clusters, n_features)
+        Of `cluster_spreads`: the standard deviations of features within clusters.
     """
 
     centers: np.ndarray
@@ -73,6 +76,7 @@ class StandardErrors:
     weights: np.ndarray
     mean_inertia: float
     is_reliable: np.ndarray
+    spreads: np.ndarray
 
 
 @one_blas_thread
@@ -139,6 +143,7 @@ class Draws:
     weights: np.ndarray
     inertias: np.ndarray
     is_reliable: np.ndarray
+    spreads: np.ndarray
 
 
 def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
@@ -158,19 +163,20 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     numbers = errors_of_numbers(sketch, density, decoded.expected_residual, of_rows, rng, _DRAWS)
     size = _POINTS_PER_CLUSTER * k
     points = paired_points(*law(density), size, rng)
+    of_numbers = scores(points, density) @ numbers
     if of_means:
         share = max(sketch.n_samples, 1.0) / len(points)
         changes = rows * (rng.gamma(share, 1.0 / share, (len(points), _DRAWS)) - 1.0)
     else:
-        changes = scores(points, density) @ numbers
-        changes += _of_points(density.weights, size, rng)
+        changes = of_numbers + _of_points(density.weights, size, rng)
     start = _rested(points, np.ones(len(points)), decoded.centers)[0]
     runs = [_rested(points, 1.0 + change, start) for change in changes.T]
     centers, weights, inertias = (np.array(part) for part in zip(*runs, strict=True))
     is_reliable = _is_known(points, start, density, numbers)
     if not _is_unique(points, start, centers - start, rng):
         is_reliable[:] = False
-    return Draws(points, of_rows, start, centers, weights, inertias, is_reliable)
+    spreads = spread_errors(points, start, of_numbers)
+    return Draws(points, of_rows, start, centers, weights, inertias, is_reliable, spreads)
 
 
 def _is_known(points, centers, density, numbers):
@@ -247,4 +253,5 @@ def summary_of_draws(moves, draws):
         draws.weights.std(axis=0),
         unit * float((draws.inertias / unit).std()),
         draws.is_reliable,
+        draws.spreads,
     )

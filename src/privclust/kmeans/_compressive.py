@@ -47,7 +47,7 @@ from privclust.kmeans._fit_budget import FitBudget
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
 from privclust.kmeans._projection import Projection
-from privclust.kmeans._round_errors import errors_after_rounds
+from privclust.kmeans._round_errors import errors_after_rounds, spreads_of_rounds
 from privclust.kmeans._rounds import centers_by_rounds, parts_of_rounds
 from privclust.kmeans.last_rounds import pays
 from privclust.privacy import Neighbours, noise_source
@@ -171,6 +171,12 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         After a projection it is one of n_directions features.
     weights_ : ndarray of shape (n_clusters,)
         Fractions of the data in the clusters.
+    cluster_spreads_ : ndarray of shape (n_clusters, n_features) or None
+        Standard deviation of each feature in each cluster, in units of the feature, as far as the
+        sketch tells; `standard_errors` has their errors. It costs no budget. After a projection it
+        is the root mean square over all features, the same for each, since the rounds release the
+        spread by cluster only. None with ``decoder="clompr"`` and no rounds, where clusters are
+        points. Rows that are far from all clusters count little.
     mean_inertia_ : float
         Noisy mean squared distance of a row to its center; 0 where noise makes it negative.
     n_rounds_ : int
@@ -206,6 +212,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     is_outside_bounds_: bool
     sketch_: Sketch
     weights_: np.ndarray
+    cluster_spreads_: np.ndarray | None
     mean_inertia_: float
     n_rounds_: int
 
@@ -342,8 +349,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         released = self._merged, self._decoded
         if not self._rounds:
             return standard_errors(*released, rows=rows, random_state=random_state)
-        last = self._rounds[-1]
-        return errors_after_rounds(*released, last, rows=rows, random_state=random_state)
+        how = {"rows": rows, "random_state": random_state}
+        return errors_after_rounds(*released, self._rounds, **how)
 
     def _records(self, X, groups=None, reset=True):
         """Return the rows of X that count, checked for what is public of them."""
@@ -463,6 +470,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         if self._round_share:
             decoded = self._after_rounds(rows, decoded, records)
         self.n_rounds_ = len(self._rounds)
+        self.cluster_spreads_ = self._spreads()
         self.guarantee_ = self._guarantee()
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
         private = self._merged.noise is not None
@@ -496,6 +504,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
         return replace(decoded, is_detected=(decoded.is_detected | is_split) & detected)
+
+    def _spreads(self):
+        """Return the standard deviation of each feature in each cluster, by what was released."""
+        if self._projection is None:
+            return self._decoded.spreads_about(self.cluster_centers_)
+        squares = np.maximum(spreads_of_rounds(self._rounds)[0], 0.0)
+        return np.repeat(np.sqrt(squares)[:, None], self.cluster_centers_.shape[1], axis=1)
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""

@@ -20,7 +20,7 @@ _METHODS = ("auto", "tree", "sketch")
 _MOST_FEATURES_OF_TREE = 2
 _FROM_METHOD = (
     *("cluster_centers_", "labels_", "guarantee_", "left_out_", "is_detected_"),
-    "is_stable_",
+    *("is_stable_", "cluster_spreads_"),
     *("n_features_in_", "feature_names_in_", "_n_public", "_reads_list"),
 )
 
@@ -70,6 +70,8 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
         Whether a cluster is distinguishable from noise.
     is_stable_ : bool
         Whether starts of the decoder agree; of ``"sketch"`` only (see `CompressiveKMeans`).
+    cluster_spreads_ : ndarray of shape (n_clusters, n_features)
+        Standard deviation of each feature in each cluster; of ``"sketch"`` only.
     left_out_ : privclust.privacy.NoisyCount or None
         Noisy number of rows (of persons, with `groups`) that are left out, if there is any.
     guarantee_ : privclust.privacy.Guarantee
@@ -97,6 +99,7 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     weights_: np.ndarray
     is_detected_: np.ndarray
     is_stable_: bool
+    cluster_spreads_: np.ndarray | None
     method_: str
     estimator_: TreeKMeans | CompressiveKMeans
 

@@ -24,6 +24,9 @@ class Coordinate:
         In units of the column; ``datetime64[s]`` of dates.
     errors : ndarray of shape (n_clusters,)
         Standard errors; of dates in days.
+    spreads, spread_errors : ndarray of shape (n_clusters,) or None
+        Standard deviation of the rows of a cluster, and its standard error, in units of the column;
+        of dates in days. None of shares, and where nothing was released about it.
     """
 
     name: str
@@ -31,3 +34,15 @@ class Coordinate:
     kind: str
     centers: np.ndarray
     errors: np.ndarray
+    spreads: np.ndarray | None = None
+    spread_errors: np.ndarray | None = None
+
+    @property
+    def width_95(self) -> np.ndarray:
+        """Half the width of 95 % intervals of centers, (n_clusters,)."""
+        return WIDTH_95 * self.errors
+
+    @property
+    def reach(self) -> np.ndarray:
+        """How far a cluster is drawn on either side of its center, (n_clusters,)."""
+        return self.width_95 if self.spreads is None else np.maximum(self.width_95, self.spreads)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import Affine2D
 
 from privclust.report.coordinate import (
     DATE,
     SHARE,
-    WIDTH_95,
     Coordinate,
 )
 from privclust.report.figures import (
@@ -33,12 +30,11 @@ _MOST_CATEGORIES = 6  # of a column; others are drawn as one
 _PANELS_IN_ROW = 3
 _FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # of the years that Matplotlib can name, 1 to 9999
 _NEAR = 0.06  # of an axis: numbers nearer than that are written side by side
-_RADIUS_95 = math.sqrt(5.991)  # of two coordinates, in standard errors
 _LARGEST, _SMALLEST = 700.0, 30.0  # markers, in squared points
 
 
 def picture(clusters: TableClusters) -> Figure:
-    """Return a figure: pairs of columns with 95 % ellipses of centers, and shares of categories.
+    """Return a figure: pairs of columns with centers and spreads, and shares of categories.
 
     Clusters that noise hides are left out.
     """
@@ -70,8 +66,11 @@ def caption(clusters: TableClusters) -> str:
     """Return what the picture shows, in words."""
     numbers = [c for c in clusters.coordinates if c.kind != SHARE]
     words = "Centers of clusters, by number; a larger disc is a larger cluster."
-    if len(numbers) > 1:
-        words += " Ellipses are 95 % by normal errors; dashed where these are not known well."
+    if any(c.spreads is not None for c in numbers):
+        shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
+        words += f" {shape} one standard deviation of the cluster's records in each column."
+    if numbers:
+        words += " Bars are 95 % intervals of centers, dotted where they are not known well."
     if len(numbers) > _MOST_COLUMNS:
         words += f" Drawn are the {_MOST_COLUMNS} columns that tell clusters apart best."
     n_hidden = int((~clusters.is_detected).sum())
@@ -124,37 +123,37 @@ def _colour(j: int | np.integer) -> str:
 
 
 def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> None:
-    """Draw centers in two coordinates with the ellipses of their errors."""
+    """Draw centers in two coordinates with the spreads of clusters and the errors of centers."""
     coordinates = [clusters.coordinates[j] for j in (first, second)]
     x, y = map(_numbers, coordinates)
     for j in np.flatnonzero(clusters.is_detected):
-        covariance = clusters.covariances[j][np.ix_((first, second), (first, second))]
-        scale = np.sqrt(np.diag(covariance))  # units may differ by orders of magnitude
-        correlation = covariance / np.where(scale > 0, np.outer(scale, scale), 1.0)
-        ellipse = _ellipse((x[j], y[j]), scale, correlation[0, 1], _colour(j), axes)
-        ellipse.set_linestyle("-" if clusters.is_reliable[j] else "--")
-        axes.add_patch(ellipse)
+        wide = [2.0 * c.spreads[j] for c in coordinates if c.spreads is not None]
+        if len(wide) == 2:
+            axes.add_patch(
+                Ellipse((x[j], y[j]), *wide, facecolor="none", edgecolor=_colour(j), alpha=0.8)
+            )
+        errors = [c.width_95[j] for c in coordinates]
+        _draw_bars(axes, clusters, j, (x[j], y[j]), *errors)
     _draw_discs(axes, clusters, x, y)
     for coordinate, axis, values in zip(coordinates, (axes.xaxis, axes.yaxis), (x, y), strict=True):
         axis.set_label_text(_plain(coordinate.name))
         _set_ticks(axis, coordinate)
-        ends = values[clusters.is_detected], coordinate.errors[clusters.is_detected]
+        ends = values[clusters.is_detected], coordinate.reach[clusters.is_detected]
         (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(coordinate, *ends))
 
 
-def _ellipse(center: Any, scale: Any, correlation: float, colour: str, axes: Any) -> Any:
-    """Return the 95 % ellipse: a circle that is stretched, sheared and scaled to units."""
-    across, along = math.sqrt(max(1.0 + correlation, 0.0)), math.sqrt(max(1.0 - correlation, 0.0))
-    to_units = (
-        Affine2D()
-        .scale(_RADIUS_95 * across, _RADIUS_95 * along)
-        .rotate_deg(45)
-        .scale(*scale)
-        .translate(*center)
-    )
-    ellipse = Ellipse((0, 0), 2.0, 2.0, facecolor=colour, edgecolor=colour, alpha=0.3)
-    ellipse.set_transform(to_units + axes.transData)
-    return ellipse
+def _draw_bars(
+    axes: Axes,
+    clusters: TableClusters,
+    j: int | np.integer,
+    place: tuple[float, float],
+    across: float,
+    along: float | None = None,
+) -> None:
+    """Draw a 95 % interval, dotted where it is not known well."""
+    bars = axes.errorbar(*place, xerr=across, yerr=along, color=_colour(j), capsize=3)
+    for line in bars[2]:
+        line.set_linestyle("-" if clusters.is_reliable[j] else ":")
 
 
 def _draw_discs(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
@@ -192,20 +191,17 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
     coordinate = clusters.coordinates[j]
     x, places = _numbers(coordinate), np.arange(len(clusters.weights), dtype=float)
     for place in np.flatnonzero(clusters.is_detected):
-        axes.errorbar(
-            x[place],
-            place,
-            xerr=WIDTH_95 * coordinate.errors[place],
-            color=_colour(place),
-            capsize=3,
-        )
+        if coordinate.spreads is not None:
+            ends = x[place] + coordinate.spreads[place] * np.array([-1.0, 1.0])
+            axes.plot(ends, [place, place], color=_colour(place), alpha=0.25, linewidth=8)
+        _draw_bars(axes, clusters, place, (x[place], place), coordinate.width_95[place])
     _draw_discs(axes, clusters, x, places)
     axes.set_xlabel(_plain(coordinate.name))
     _set_ticks(axes.xaxis, coordinate)
     axes.set_yticks([])
     axes.invert_yaxis()
     axes.set_xlim(
-        _limits(coordinate, x[clusters.is_detected], coordinate.errors[clusters.is_detected])
+        _limits(coordinate, x[clusters.is_detected], coordinate.reach[clusters.is_detected])
     )
 
 
@@ -253,11 +249,10 @@ def _set_ticks(axis: Any, coordinate: Coordinate) -> None:
         axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _limits(coordinate: Coordinate, values: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+def _limits(coordinate: Coordinate, values: np.ndarray, reach: np.ndarray) -> tuple[float, float]:
     """Return where an axis begins and ends."""
     if not len(values):
         return 0.0, 1.0
-    reach = _RADIUS_95 * errors
     low, high = float((values - reach).min()), float((values + reach).max())
     margin = 0.25 * max(high - low, 1e-9 * max(abs(low), 1.0))
     if coordinate.kind == DATE:

@@ -17,6 +17,7 @@ from privclust.report.coordinate import (
     DATE,
     NUMBER,
     SHARE,
+    WIDTH_95,
     Coordinate,
 )
 from privclust.report.suspicions import suspicions
@@ -27,12 +28,19 @@ _NOT_PRIVATE = (
 )
 
 
+_BY_CLUSTER = (
+    "spreads are the root mean square over all columns, each in parts of its range: with as many "
+    "columns they are released by cluster only"
+)
+
+
 class Found(NamedTuple):
-    """Centers (k, d), weights (k,), and whether each cluster is more than noise (k,)."""
+    """Clusters: centers (k, d), weights (k,), whether they are detected (k,), spreads (k, d)."""
 
     centers: np.ndarray
     weights: np.ndarray
     is_detected: np.ndarray
+    cluster_spreads: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,10 @@ class TableClusters:
         ([30.0, 60.0], True)
         """
         found = Found(
-            model.cluster_centers_, model.weights_, np.asarray(model.is_detected_, dtype=bool)
+            model.cluster_centers_,
+            model.weights_,
+            np.asarray(model.is_detected_, dtype=bool),
+            model.cluster_spreads_,
         )
         errors = model.standard_errors(random_state=random_state)
         beside = {"guarantee": model.guarantee_, **beside}
@@ -147,15 +158,21 @@ class TableClusters:
         scale = encoder.scale()
         centers = encoder.inverse_transform(found.centers[order])
         of_centers = errors.centers[order] * scale
+        spreads = found.cluster_spreads
+        of_spreads = None if spreads is None else (spreads[order] * scale).T
+        their_errors = (errors.spreads[order] * scale).T if spreads is not None else None
         coordinates = []
         for name, column in _columns_of(encoder):
             values = centers[name]
             kind = SHARE if isinstance(encoder.columns[column], list) else NUMBER
             kind = DATE if values.dtype.kind == "M" else kind
-            error = of_centers[:, len(coordinates)]
-            coordinates.append(Coordinate(name, column, kind, values, error))
+            j = len(coordinates)
+            told = () if kind == SHARE or of_spreads is None else (of_spreads[j], their_errors[j])
+            coordinates.append(Coordinate(name, column, kind, values, of_centers[:, j], *told))
         is_detected = found.is_detected[order]
         on_columns = suspicions(coordinates, encoder.columns, is_detected)
+        if spreads is not None and sketch.n_features < len(scale):
+            on_columns.append(_BY_CLUSTER)
         # all rows are of a single cluster
         weight_errors = errors.weights[order] * (len(order) > 1)
         return cls(
@@ -178,14 +195,19 @@ class TableClusters:
         """Whether the clusters may be published, under their guarantee."""
         return self.guarantee.definition != "none"
 
+    def weight_interval(self, j: int) -> tuple[float, float]:
+        """Return the 95 % interval of a cluster's share of the records, within 0 and 1."""
+        width = WIDTH_95 * self.weight_errors[j]
+        return max(self.weights[j] - width, 0.0), min(self.weights[j] + width, 1.0)
+
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of a table of text; cells that noise hides are empty."""
-        names = [end for c in self.coordinates for end in (c.name, f"{c.name} error")]
+        names = [name for c in self.coordinates for name, _ in _numbers_of(c)]
         header = ["cluster", "weight", "weight error", *names, "detected", "errors known"]
         rows = []
         for j, is_detected in enumerate(self.is_detected):
             numbers = [self.weights[j], self.weight_errors[j]]
-            numbers += [end for c in self.coordinates for end in (c.centers[j], c.errors[j])]
+            numbers += [values[j] for c in self.coordinates for _, values in _numbers_of(c)]
             cells = [_text(number) if is_detected else "" for number in numbers]
             words = ["yes" if is_one else "no" for is_one in (is_detected, self.is_reliable[j])]
             rows.append([str(j + 1), *cells, *words])
@@ -208,9 +230,13 @@ class TableClusters:
                     "are_errors_known": bool(self.is_reliable[j]),
                     "weight": float(self.weights[j]),
                     "weight_error": float(self.weight_errors[j]),
+                    "weight_interval": [float(end) for end in self.weight_interval(j)],
                     "center": {c.name: _plain(c.centers[j]) for c in self.coordinates},
                     "center_error": {c.name: float(c.errors[j]) for c in self.coordinates},
                 }
+                wide = [c for c in self.coordinates if c.spreads is not None]
+                cluster["spread"] = {c.name: float(c.spreads[j]) for c in wide}
+                cluster["spread_error"] = {c.name: float(c.spread_errors[j]) for c in wide}
             clusters.append(cluster)
         columns = {
             name: [str(end) if isinstance(end, np.datetime64) else end for end in declared]
@@ -224,6 +250,16 @@ class TableClusters:
             "remarks": list(self.remarks),
             "guarantee": self.guarantee.as_dict(),
         }
+
+
+def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
+    """Return names and numbers of the columns of a table that a coordinate has, (k,) each."""
+    name = coordinate.name
+    columns = [(name, coordinate.centers), (f"{name} error", coordinate.errors)]
+    if coordinate.spreads is not None and coordinate.spread_errors is not None:
+        columns.append((f"{name} spread", coordinate.spreads))
+        columns.append((f"{name} spread error", coordinate.spread_errors))
+    return columns
 
 
 def _not_private(sketch: Sketch) -> Guarantee:

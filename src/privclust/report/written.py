@@ -73,6 +73,8 @@ def _report(clusters: TableClusters, svg: str) -> str:
         is_about=isinstance(n_records, float),
         picture=svg if clusters.is_detected.any() else "",
         caption=caption(clusters),
+        wide=[c.name for c in clusters.coordinates if c.spreads is not None],
+        spreads=[_spreads(clusters, j) for j in range(len(clusters.weights))],
         declared=[
             (name, _declared(ends), name in clusters.private_bounds)
             for name, ends in clusters.columns.items()
@@ -88,6 +90,17 @@ def _cells(clusters: TableClusters, j: int) -> list[str]:
     return [
         f"{weight} %",
         *(_center(c.kind, c.centers[j], c.errors[j]) for c in clusters.coordinates),
+    ]
+
+
+def _spreads(clusters: TableClusters, j: int) -> list[str]:
+    """Return the standard deviations of a cluster's rows with 95 % intervals."""
+    if not clusters.is_detected[j]:
+        return []
+    return [
+        _interval(c.spreads[j], c.spread_errors[j]) + (" days" if c.kind == DATE else "")
+        for c in clusters.coordinates
+        if c.spreads is not None and c.spread_errors is not None
     ]
 
 

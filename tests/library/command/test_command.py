@@ -418,9 +418,13 @@ def test_decode_merges_and_writes_centers(run):
     assert Path("centers.csv").read_text() == out
     code, out, _ = run("decode", "a.h5", "b.h5", *options, "--errors")
     header, first, *_ = out.splitlines()
-    assert header == "x1,x2,x3,weight,x1_error,x2_error,x3_error,weight_error,reliable"
-    *_, of_x, of_y, of_z, of_weight, is_reliable = first.split(",")
-    assert all(0.0 < float(error) < 1.0 for error in (of_x, of_y, of_z, of_weight))
+    assert header == (
+        "x1,x2,x3,weight,x1_error,x2_error,x3_error,weight_error,x1_spread,x2_spread,x3_spread,"
+        "x1_spread_error,x2_spread_error,x3_spread_error,reliable"
+    )
+    *cells, is_reliable = first.split(",")
+    assert all(0.0 < float(error) < 1.0 for error in cells[4:])
+    np.testing.assert_allclose([float(spread) for spread in cells[8:11]], 0.3, rtol=0.1)
     assert is_reliable == "yes"
     code, out, err = run("decode", "a.h5", "b.h5", "--clusters", "auto", *options[2:])
     assert code == 0
