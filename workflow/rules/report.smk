@@ -38,6 +38,7 @@ rule index:
         tables=JOBS.of_targets(layout.TABLE),
         trials=JOBS.of_experiments(layout.TRIALS),
         costs=JOBS.of_experiments(layout.COSTS),
+        published=JOBS.published,
         code=JOBS.page_code,
         script=of_workflow("scripts/index.py"),
     output:

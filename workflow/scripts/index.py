@@ -30,6 +30,11 @@ page = render(
         )
         for path in files.trials
     },
+    published={
+        row.id: row.verdict
+        for path in files.published
+        for row in pd.read_csv(path).itertuples(index=False)
+    },
 )
 write_text(snakemake.output.page, page)
 costs = {

@@ -24,5 +24,6 @@ empty = pd.DataFrame(columns=list(PRINTED_COLUMNS))
 tables = [pd.read_csv(path, dtype={"value": str}) for path in snakemake.input.printed]
 printed = pd.concat(tables or [empty])
 printed["select"] = printed["select"].fillna("")
-verdicts = judge(claims, trials, printed, spec["own_targets"], spec["quantities"])
+words = spec["own_targets"], spec["quantities"], spec["kinds"]
+verdicts = judge(claims, trials, printed, *words)
 artefacts.write_table(snakemake.output.verdicts, verdicts.to_csv(index=False))

@@ -351,6 +351,7 @@ class Jobs:
             "own_claims": self.plan.own_claims,
             "own_targets": [name for name, target in self.plan.targets.items() if target.ours],
             "quantities": self.plan.quantities,
+            "kinds": self.plan.kinds,
         }
         return canonical_json(spec)
 
@@ -358,6 +359,11 @@ class Jobs:
         """Return the code that decides the page, with its template, style and script."""
         parts = [shown(_PAGE / name) for name in _PAGE_FILES]
         return source_files(["privclust_papers.report.page"]) + parts
+
+    def published(self, wildcards: Wildcards) -> list[str]:
+        """Return the verdicts of the published run, of those papers that have them."""
+        files = [f"docs/results/{paper}/verdicts.csv" for paper in self.plan.papers]
+        return [file for file in files if os.path.exists(file)]
 
     def page_spec(self, wildcards: Wildcards) -> str:
         """Return what the page says besides tables and figures: see `report.page.render`."""

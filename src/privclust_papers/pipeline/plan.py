@@ -82,6 +82,7 @@ class Plan:
     own_data: dict[str, OwnData] = field(default_factory=dict)  # of the user
     own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
     quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
+    kinds: dict[str, dict[str, str]] = field(default_factory=dict)  # of quantities, by paper
     elsewhere: tuple[str, ...] = ()  # targets that only the other effort has
     notices: tuple[str, ...] = ()  # what the user's files ask for and this effort has not
 
@@ -197,6 +198,7 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         own_claims=own_claims,
         papers=papers,
         quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
+        kinds={d["paper"]: d.get("kinds", {}) for _, d in documents},
         experiments=experiments,
         targets={name: _titled(t, experiments, features) for name, t in targets.items()},
         elsewhere=tuple(sorted(elsewhere)),

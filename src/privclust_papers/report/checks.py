@@ -1,22 +1,30 @@
-"""The kinds of check: comparisons of means, each of which holds, fails or stays open.
+"""The kinds of check: comparisons of means or medians, each of which holds, fails or stays open.
 
-Each returns what became of the comparisons and a sentence on the one that is least favourable.
-
-A bound that lies within the 95 % interval of a mean leaves it open: no tolerance is picked.
+Each returns a function and a sentence. The function gives, for a level such as 0.95, the outcome of
+each comparison; the sentence tells of the least favourable one. A comparison whose interval at the
+level holds the bound stays open: no tolerance is picked.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privclust_papers.report.comparison import SCENE, half_width, mean_and_half
+from privclust_papers.report.comparison import (
+    SCENE,
+    SHARE,
+    SHARE_DIFFERENCE,
+    half_width,
+    mean_interval,
+    median_interval,
+)
 from privclust_papers.report.sentences import (
     FAILS,
     HOLDS,
@@ -28,74 +36,76 @@ from privclust_papers.report.sentences import (
     with_interval,
 )
 
-Judged = tuple[list[str], str]
+Outcomes = Callable[[float], list[str]]
+Judged = tuple[Outcomes, str]
+_DIFFERENCES = {SHARE: SHARE_DIFFERENCE, "fraction": "difference of fractions"}  # others: any
+
+
+def _nothing(level: float) -> list[str]:
+    """Return no comparison."""
+    return []
 
 
 def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare a method with others, trial by trial, at each point: is its mean the lowest?"""
-    results, least = _all_on_one_side(_paired(check, table), 0.0, is_below=False)
+    gains = _paired(check, table)
+    outcomes, least = _all_on_one_side(gains, 0.0, is_below=False)
     if not least:
-        return [], ""
-    other = replace(least, mean=-least.mean)
-    return results, (
+        return _nothing, ""
+    return outcomes, (
         f"{wording.quantity} was expected lower for {wording.label} than for {wording.others}; "
         f"against {wording.label_of(least.other)}{wording.place(least)} it is "
-        f"{higher_or_lower(other)}{_of_several(results, 'the least favourable')}"
+        f"{higher_or_lower(least.negated(), wording.is_log)}"
+        f"{_of_several(gains, 'the least favourable')}"
     )
 
 
 def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare a method's mean at each point with a bound."""
     means = [
-        _estimate(_by_trial(part, "method", check["metric"]), check["method"], at=point)
+        _estimate(check, _by_trial(part, "method", check["metric"]), check["method"], at=point)
         for point, part in _points(check, table)
     ]
-    results, highest = _all_on_one_side(means, check["bound"], is_below=True)
+    outcomes, highest = _all_on_one_side(means, _bound(check), is_below=True)
     if not highest:
-        return [], ""
-    values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
-    range_of = (0.0, 1.0) if values.isin((0.0, 1.0)).all() else (-np.inf, np.inf)  # of a share
-    return results, (
+        return _nothing, ""
+    return outcomes, (
         f"{wording.quantity} was expected below {short(check['bound'])} for {wording.label}; it is "
-        f"{with_interval(highest, range_of=range_of)}{wording.place(highest)}"
-        f"{_of_several(results, 'the highest')}"
+        f"{with_interval(highest, wording.is_log)}{wording.place(highest)}"
+        f"{_of_several(means, 'the highest')}"
     )
 
 
 def _within(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
-    gaps = [replace(gain, mean=-gain.mean) for gain in _paired(check, table)]
-    results, largest = _all_on_one_side(gaps, check["bound"], is_below=True)
+    gaps = [gain.negated() for gain in _paired(check, table)]
+    outcomes, largest = _all_on_one_side(gaps, _bound(check), is_below=True)
     if not largest:
-        return [], ""
-    return results, (
-        f"{wording.quantity} was expected less than {short(check['bound'])} higher for "
+        return _nothing, ""
+    most = f"a factor of {short(check['bound'])}" if wording.is_log else short(check["bound"])
+    return outcomes, (
+        f"{wording.quantity} was expected less than {most} higher for "
         f"{wording.label} than for {wording.others}; against {wording.label_of(largest.other)}"
-        f"{wording.place(largest)} it is {higher_or_lower(largest)}"
-        f"{_of_several(results, 'the least favourable')}"
+        f"{wording.place(largest)} it is {higher_or_lower(largest, wording.is_log)}"
+        f"{_of_several(gaps, 'the least favourable')}"
     )
 
 
 def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare by what factor a method's standard deviation is off another's, with a bound."""
-    ratios = []
-    for point, part in _points(check, table):
-        wide = _by_trial(part, "method", check["metric"])
-        for other in set(check["against"]) & set(wide):
-            both = wide[[other, check["method"]]].dropna()
-            if len(both) > 2:
-                log_ratio, half = _log_ratio_of_spreads(both.to_numpy())
-                ratios.append(Estimate(abs(log_ratio), half, len(both), point, other))
-    results, largest = _all_on_one_side(ratios, np.log(check["bound"]), is_below=True)
-    if not largest:
-        return [], ""
-    low, high = np.exp([largest.mean - largest.half, largest.mean + largest.half])
-    return results, (
-        f"the standard deviation of {wording.quantity} was expected within a factor of "
+    """Compare by what factor a method's statistic is off another's, either way, with a bound."""
+    if check["statistic"] == "std":
+        ratios = list(_ratios_of_spreads(check, table))
+    else:
+        ratios = [gain.negated() for gain in _paired(check, table)]
+    if not ratios:
+        return _nothing, ""
+    largest = max(ratios, key=lambda ratio: abs(ratio.value))
+    upwards = largest if largest.value >= 0.0 else largest.negated()
+    return partial(_both_sides, ratios, np.log(check["bound"])), (
+        f"{wording.quantity} was expected within a factor of "
         f"{short(check['bound'])} for {wording.label} and {wording.others}; against "
         f"{wording.label_of(largest.other)}{wording.place(largest)} the factor is "
-        f"{short(np.exp(largest.mean))} (95 % interval {short(low)} to {short(high)}, "
-        f"{largest.n} trials){_of_several(results, 'the largest')}"
+        f"{with_interval(upwards, is_log=True)}{_of_several(ratios, 'the largest')}"
     )
 
 
@@ -104,8 +114,8 @@ def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) ->
     values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
     results = [HOLDS if value <= check["bound"] else FAILS for value in values]
     if not results:
-        return [], ""
-    return results, (
+        return _nothing, ""
+    return lambda level: results, (
         f"{wording.quantity} was expected at most {short(check['bound'])} in every trial for "
         f"{wording.label}; the largest of {len(values)} is {short(values.max())}"
     )
@@ -117,7 +127,7 @@ def _lower(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     value = values[check["method"]]
     results = [HOLDS if value < values[other] else FAILS for other in check["against"]]
     others = ", ".join(f"{wording.label_of(o)} {values[o]:.4g}" for o in check["against"])
-    return results, (
+    return lambda level: results, (
         f"{wording.quantity} was expected lowest for {wording.label}; it is {value:.4g}, "
         f"and that of others: {others}"
     )
@@ -127,41 +137,48 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     """Compare a method at each point of an axis with itself at the next, trial by trial."""
     wide = _along(check, table)
     falls = [
-        _estimate(wide, low, high, at={"from": low, "to": high})
+        _estimate(check, wide, low, high, at={"from": low, "to": high})
         for low, high in itertools.pairwise(wide.columns)
     ]
-    results, least = _all_on_one_side(falls, 0.0, is_below=False)
+    outcomes, least = _all_on_one_side(falls, 0.0, is_below=False)
     if not least:
-        return [], ""
+        return _nothing, ""
     axis = wording.words(check["along"])
     start, end = (short(least.at[name]) for name in ("from", "to"))
-    at_end = replace(least, mean=-least.mean)
-    return results, (
+    return outcomes, (
         f"{wording.quantity} was expected to fall as {axis} grows for {wording.label}"
         f"{_fixed(check, wording)}; from {axis} = {start} to {end} it gets "
-        f"{higher_or_lower(at_end)}{_of_several(results, 'the least favourable step')}"
+        f"{higher_or_lower(least.negated(), wording.is_log)}"
+        f"{_of_several(falls, 'the least favourable step')}"
     )
 
 
 def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Compare with a bound how far apart a method's means lie along an axis.
 
-    The two points are picked as those farthest apart, so that noise widens what is judged: it
-    speaks against a claim that the spread is small, and for one that it is large.
+    The two points are picked as those farthest apart, which noise alone moves apart. The lower end
+    of the interval allows for the number of pairs there are to pick from.
     """
     wide = _along(check, table)
     if len(wide.columns) < 2:
-        return [], ""
-    means = wide.mean()
-    low, high = means.idxmin(), means.idxmax()
-    spread = _estimate(wide, high, low)
+        return _nothing, ""
+    values = wide.agg(check.get("statistic", "mean"))
+    low, high = values.idxmin(), values.idxmax()
+    picked = _estimate(check, wide, high, low)
+    n_pairs = len(values) * (len(values) - 1) // 2
+
+    def ends(level: float) -> tuple[float, float]:
+        return picked.ends(1.0 - (1.0 - level) / n_pairs)[0], picked.ends(level)[1]
+
+    spread = replace(picked, ends=ends)
     is_below = check["kind"] == "stable"
-    results, _ = _all_on_one_side([spread], check["bound"], is_below)
+    outcomes, _ = _all_on_one_side([spread], _bound(check), is_below)
     axis = wording.words(check["along"])
-    return results, (
+    return outcomes, (
         f"{wording.quantity} was expected to change by {'less' if is_below else 'more'} than "
         f"{short(check['bound'])} along {axis} for {wording.label}{_fixed(check, wording)}; at "
-        f"{axis} = {short(high)} it is {higher_or_lower(spread)} than at {short(low)}"
+        f"{axis} = {short(high)} it is {higher_or_lower(spread, wording.is_log)} "
+        f"than at {short(low)}"
     )
 
 
@@ -176,15 +193,19 @@ KINDS: dict[str, Callable[..., Judged]] = {
     "stable": _stable,
     "varies": _stable,
 }
+CHANCE_ALONE = (
+    "; were there no difference at all, chance alone would have some comparison hold in at most "
+    "2.5 % of such claims, and some contradicted in as many"
+)
 WITHOUT_INTERVAL = ("at_most", "lower")
 TOLERANCES = {
-    "lowest": "the 95 % interval of paired differences",
+    "lowest": "the 95 % interval of paired differences{chance_alone}",
     "lower": "one data set, no trials: the plain order",
-    "below": "the 95 % interval of the mean",
+    "below": "the 95 % interval, against {bound:g}: {reason}",
     "within": "the 95 % interval of paired differences, against {bound:g}: {reason}",
-    "alike": "the 95 % interval of ratios of standard deviations, against {bound:g}: {reason}",
+    "alike": "the 95 % interval of ratios, against a factor of {bound:g} either way: {reason}",
     "at_most": "{bound:g}: {reason}",
-    "falls": "the 95 % interval of paired differences of neighbouring points",
+    "falls": "the 95 % interval of paired differences of neighbouring points{chance_alone}",
     "stable": "the 95 % interval of the change, against {bound:g}: {reason}",
     "varies": "the 95 % interval of the change, against {bound:g}: {reason}",
 }
@@ -199,34 +220,48 @@ def at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> bool:
     for _, part in at_points:
         wide = _by_trial(part, "method", chance["metric"])
         for method in methods:
-            if method in wide:
-                estimate = _estimate(wide, method)
-                if estimate.mean - estimate.half > chance["value"]:
-                    return False
+            if method in wide and _estimate({}, wide, method).ends(0.95)[0] > chance["value"]:
+                return False
     return True
 
 
-def _side(estimate: Estimate, bound: float, is_below: bool) -> str:
-    """Say whether a mean lies below a bound (or above it) by more than half its interval."""
-    below = estimate.mean + estimate.half < bound
-    above = estimate.mean - estimate.half > bound
-    holds, fails = (below, above) if is_below else (above, below)
-    return HOLDS if holds else FAILS if fails else OPEN
+def _sides(means: Sequence[Estimate], bound: float, is_below: bool, level: float) -> list[str]:
+    """Say of each mean whether its interval lies below a bound (or above it)."""
+    results = []
+    for low, high in (estimate.ends(level) for estimate in means):
+        below, above = high < bound, low > bound
+        holds, fails = (below, above) if is_below else (above, below)
+        results.append(HOLDS if holds else FAILS if fails else OPEN)
+    return results
+
+
+def _both_sides(ratios: Sequence[Estimate], bound: float, level: float) -> list[str]:
+    """Say of each log ratio whether its interval lies between minus a bound and the bound."""
+    ends = [ratio.ends(level) for ratio in ratios]
+    return [
+        HOLDS if -bound < low and high < bound else FAILS if low > bound or high < -bound else OPEN
+        for low, high in ends
+    ]
 
 
 def _all_on_one_side(
     means: Sequence[Estimate], bound: float, is_below: bool
-) -> tuple[list[str], Estimate | None]:
+) -> tuple[Outcomes, Estimate | None]:
     """Compare means with a bound; return the one that is closest to it, or farthest beyond, too."""
     if not means:
-        return [], None
-    results = [_side(estimate, bound, is_below) for estimate in means]
-    return results, (max if is_below else min)(means, key=attrgetter("mean"))
+        return _nothing, None
+    extreme = (max if is_below else min)(means, key=attrgetter("value"))
+    return partial(_sides, means, bound, is_below), extreme
 
 
-def _of_several(results: Sequence[str], which: str) -> str:
+def _bound(check: Mapping[str, Any]) -> float:
+    """Return the bound on the scale on which a check compares."""
+    return float(np.log(check["bound"]) if check.get("scale") == "log" else check["bound"])
+
+
+def _of_several(estimates: Sequence[Estimate], which: str) -> str:
     """Say that a sentence tells of one comparison among several."""
-    return f", {which} of {len(results)}" if len(results) > 1 else ""
+    return f", {which} of {len(estimates)}" if len(estimates) > 1 else ""
 
 
 def _fixed(check: Mapping[str, Any], wording: Wording) -> str:
@@ -259,7 +294,7 @@ def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
         wide = _by_trial(part, "method", check["metric"])
         for other in check["against"]:
             if other in wide and wide[[other, check["method"]]].notna().all(axis=1).any():
-                gains.append(_estimate(wide, other, check["method"], at=point, method=other))
+                gains.append(_estimate(check, wide, other, check["method"], point, other))
     return gains
 
 
@@ -271,30 +306,62 @@ def _by_trial(table: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
 
 
 def _estimate(
+    check: Mapping[str, Any],
     wide: pd.DataFrame,
     one: Any,
     other: Any = None,
     at: Mapping[str, Any] | None = None,
     method: str = "",
 ) -> Estimate:
-    """Return the mean of a column, or of what it has more than another, with its interval."""
-    values = (wide[one] if other is None else wide[one] - wide[other]).dropna()
-    scenes = values.index.get_level_values(SCENE) if SCENE in values.index.names else None
-    return Estimate(*mean_and_half(values.to_numpy(), scenes), len(values), at or {}, method)
+    """Return the mean (or median) of a column, or of its difference from another, by trial."""
+    differences = (wide[one] if other is None else wide[one] - wide[other]).dropna()
+    values, kind = differences.to_numpy(), check.get("quantity_kind", "")
+    if other is not None:
+        kind = _DIFFERENCES.get(kind, "")
+    if check.get("statistic") == "median":
+        ends = partial(median_interval, values, kind=kind)
+        value = float(np.median(values)) if len(values) else float("nan")
+        return Estimate(value, len(values), ends, at or {}, method)
+    index = differences.index
+    scenes = index.get_level_values(SCENE) if SCENE in index.names else None
+
+    def ends_of_mean(level: float) -> tuple[float, float]:
+        return mean_interval(values, scenes, level, kind)
+
+    value = float(values.mean()) if len(values) else float("nan")
+    return Estimate(value, len(values), ends_of_mean, at or {}, method)
+
+
+def _ratios_of_spreads(check: Mapping[str, Any], table: pd.DataFrame) -> Iterator[Estimate]:
+    """Yield, for each other method and point, the log of sd of the method / sd of the other.
+
+    The intervals are by the jackknife over trials with Student's t.
+    """
+    for point, part in _points(check, table):
+        wide = _by_trial(part, "method", check["metric"])
+        for other in sorted(set(check["against"]) & set(wide)):
+            pairs = wide[[check["method"], other]].dropna().to_numpy()
+            if len(pairs) > 2:
+                log_ratio, error = _log_ratio_of_spreads(pairs)
+                ends = partial(_around, log_ratio, error, len(pairs))
+                yield Estimate(log_ratio, len(pairs), ends, point, other)
+
+
+def _around(value: float, error: float, n: int, level: float) -> tuple[float, float]:
+    """Return the interval by Student's t around a value with its standard error."""
+    half = float(half_width(error, n, level))
+    return value - half, value + half
 
 
 def _log_ratio_of_spreads(pairs: np.ndarray) -> tuple[float, float]:
-    """Return log of sd of the first column / sd of the second, and half its 95 % interval.
-
-    By the jackknife over trials with Student's t.
-    """
+    """Return log of sd of the first column / sd of the second, and its standard error."""
     n = len(pairs)
     with np.errstate(divide="ignore", invalid="ignore"):
         left_out = [np.delete(pairs, i, axis=0).std(axis=0, ddof=1) for i in range(n)]
         logs = np.log(np.vstack([pairs.std(axis=0, ddof=1), left_out]))
         ratios = logs[:, 0] - logs[:, 1]
         error = np.sqrt((n - 1) / n * np.sum(np.square(ratios[1:] - ratios[1:].mean())))
-    return float(ratios[0]), float(half_width(error, n))
+    return float(ratios[0]), float(error)
 
 
 def _points(check: Mapping[str, Any], table: pd.DataFrame):

@@ -13,6 +13,16 @@ SCENE = "scene"
 """The column that says which trials repeat one another: those of one scene count as one."""
 FEWEST = 20
 """Trials of a part of the paper's, below which a printed number is not judged."""
+SHARE, SHARE_DIFFERENCE = "share", "difference of shares"
+RANGES = {
+    "": (-np.inf, np.inf),
+    "positive": (0.0, np.inf),
+    "fraction": (0.0, 1.0),
+    "difference of fractions": (-1.0, 1.0),
+    SHARE: (0.0, 1.0),
+    SHARE_DIFFERENCE: (-1.0, 1.0),
+}
+"""The kinds of quantity and the values that each can have; a share is of trials, each 0 or 1."""
 _RESAMPLES = 2000
 STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
@@ -23,8 +33,8 @@ _KEYS = ("target", "experiment", "method", "metric", "statistic", "select")
 PRINTED_COLUMNS = (*_KEYS, "value", "trials")
 
 
-def half_width(error: Any, n: Any) -> Any:
-    """Return half the 95 % interval of means of n trials each, from their standard errors.
+def half_width(error: Any, n: Any, level: float = 0.95) -> Any:
+    """Return half the interval of means of n trials each, from their standard errors.
 
     By Student's t, whose interval covers the mean of normal trials in 95 % for any n >= 2.
 
@@ -33,15 +43,18 @@ def half_width(error: Any, n: Any) -> Any:
     >>> half_width(1.0, 2).round(1), half_width(1.0, 20).round(2), half_width(1.0, 10**6).round(2)
     (np.float64(12.7), np.float64(2.09), np.float64(1.96))
     """
-    return special.stdtrit(np.asarray(n) - 1, 0.975) * error
+    return special.stdtrit(np.asarray(n) - 1, 0.5 + 0.5 * level) * error
 
 
-def mean_and_half(values: np.ndarray, scenes: Any = None) -> tuple[float, float]:
-    """Return the mean of trials and half its 95 % interval, NaN for fewer than two trials.
+def mean_interval(
+    values: np.ndarray, scenes: Any = None, level: float = 0.95, kind: str = ""
+) -> tuple[float, float]:
+    """Return the interval of the mean of trials, (NaN, NaN) for fewer than two.
 
     Student's t; trials of one scene are one draw (the linearised error of a mean over clusters).
-    Shares of trials (all values 0 or 1) have the larger side of Clopper and Pearson's interval,
-    which is not of length 0 where all are alike.
+    `kind` is a key of `RANGES`, to which the ends are cut. Shares of trials, and differences of
+    shares, have exact intervals, which are not of length 0 where all trials are alike. Any other
+    quantity that is alike in all trials does not vary, and its interval is that value.
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), float(np.mean(values)) if len(values) else float("nan")
@@ -49,15 +62,60 @@ def mean_and_half(values: np.ndarray, scenes: Any = None) -> tuple[float, float]
     sums = off if scenes is None else off.groupby(np.asarray(scenes)).sum()
     n_draws = len(sums)
     if n_draws < 2:
-        return mean, float("nan")
+        return float("nan"), float("nan")
+    if kind == SHARE and n_draws == n:
+        return _clopper_pearson(values.sum(), n, level)
+    if kind == SHARE_DIFFERENCE and n_draws == n:
+        return _mcnemar(values, level)
     error = np.sqrt(n_draws / (n_draws - 1) * np.sum(np.square(sums))) / n
-    half = float(half_width(error, n_draws))
-    if np.isin(values, (0.0, 1.0)).all():
-        from scipy.stats import binomtest  # it takes a second to import, and few figures need it
+    half = float(half_width(error, n_draws, level))
+    low, high = mean - half, mean + half
+    if kind == SHARE:  # of scenes that repeat one another: no shorter than that of as many draws
+        exact = _clopper_pearson(mean * n_draws, n_draws, level)
+        low, high = min(low, exact[0]), max(high, exact[1])
+    low, high = np.clip([low, high], *RANGES[kind])
+    return float(low), float(high)
 
-        low, high = binomtest(round(values.sum()), n).proportion_ci(0.95)
-        half = max(half, mean - low, high - mean)
-    return mean, half
+
+def median_interval(values: np.ndarray, level: float = 0.95, kind: str = "") -> tuple[float, float]:
+    """Return the exact interval of the median of trials, between two of the sorted values.
+
+    It holds for any distribution. Too few trials for any (fewer than 6 at 95 %) give the range of
+    the kind.
+
+    Examples
+    --------
+    >>> median_interval(np.arange(20.0)), median_interval(np.arange(5.0), kind="positive")
+    ((5.0, 14.0), (0.0, inf))
+    """
+    values = np.sort(np.asarray(values, dtype=float))
+    n = len(values)
+    if n < 2:
+        return float("nan"), float("nan")
+    k = int(np.sum(special.bdtr(np.arange(n // 2), n, 0.5) <= 0.5 - 0.5 * level))
+    return (float(values[k - 1]), float(values[n - k])) if k else RANGES[kind]
+
+
+def _clopper_pearson(hits: float, n: int, level: float) -> tuple[float, float]:
+    """Return the exact interval of a share."""
+    tail = 0.5 - 0.5 * level
+    low = special.betaincinv(hits, n - hits + 1.0, tail) if hits > 0 else 0.0
+    high = special.betaincinv(hits + 1.0, n - hits, 1.0 - tail) if hits < n else 1.0
+    return float(low), float(high)
+
+
+def _mcnemar(values: np.ndarray, level: float) -> tuple[float, float]:
+    """Return an interval of a difference of shares on the same trials (values -1, 0 and 1).
+
+    Which side of 0 it lies on is exact: among trials that differ, both signs are as likely where
+    the shares are the same.
+    """
+    n, more, differ = len(values), np.sum(values > 0), np.sum(values != 0)
+    if not differ:
+        most = _clopper_pearson(0, n, level)[1]
+        return -most, most
+    low, high = _clopper_pearson(more, differ, level)
+    return float(differ / n * (2.0 * low - 1.0)), float(differ / n * (2.0 * high - 1.0))
 
 
 def bootstrap_interval(
@@ -86,11 +144,10 @@ def bootstrap_interval(
 
 
 def interval(values: np.ndarray, statistic: str, scenes: Any = None) -> tuple[float, float]:
-    """95 % interval of a key of `STATISTICS`: of means by `mean_and_half`, else by resampling."""
+    """95 % interval of a key of `STATISTICS`: of means by `mean_interval`, else by resampling."""
     if statistic != "mean":
         return bootstrap_interval(values, statistic, scenes)
-    mean, half = mean_and_half(values, scenes)
-    return mean - half, mean + half
+    return mean_interval(values, scenes)
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
@@ -120,8 +177,8 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
     `printed` has `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
     number of trials it was computed from. The result has these and: label, n (our trials), ours,
     its 95 % interval low to high, agrees (whether the printed number lies in the interval, widened
-    by half a unit of its last digit), others (how many of the numbers that are printed for other
-    methods lie in it as well, which says how much the agreement means) of n_others,
+    by half a unit of its last digit), others (how many of the other numbers that are printed for
+    other methods lie in it as well, which says how much the agreement means) of n_others,
     source. Without trials there is no number of ours.
     """
     rows = []
@@ -210,8 +267,11 @@ def _rounding(value: str) -> float:
 
 
 def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:
-    """Return the numbers printed for other methods in the same place."""
+    """Return the numbers printed for other methods in the same place, but for equal ones.
+
+    No result of ours could agree with a number and not with an equal one.
+    """
     same = [key for key in _KEYS if key != "method"]
     rows = printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
     values = rows.loc[rows["method"] != entry["method"], "value"].astype(str)
-    return [value for value in values if value != "nan"]
+    return [value for value in values if value not in ("nan", str(entry["value"]))]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,22 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over trials with half its 95 % interval, and where it was taken."""
+    """A mean (or median) over trials, its interval, and where it was taken."""
 
-    mean: float
-    half: float
+    value: float
     n: int  # trials
+    ends: Callable[[float], tuple[float, float]]  # of the interval of a level, such as 0.95
     at: Mapping[str, Any] = field(default_factory=dict)  # values of axes
     other: str = ""  # the method that is compared with
+
+    def negated(self) -> Estimate:
+        """Return the same difference, taken the other way round."""
+
+        def ends(level: float) -> tuple[float, float]:
+            low, high = self.ends(level)
+            return -high, -low
+
+        return replace(self, value=-self.value, ends=ends)
 
 
 class Wording:
@@ -41,7 +50,9 @@ class Wording:
     ) -> None:
         self._quantities = quantities
         self._labels = dict(zip(table["method"], table.get("label", table["method"]), strict=True))
-        self.quantity = self.words(check["metric"])
+        self.is_log = check.get("scale") == "log"
+        of = "" if check.get("statistic", "mean") == "mean" else f"the {check['statistic']} of "
+        self.quantity = of + self.words(check["metric"])
         self.label = self.label_of(check["method"])
         self.others = self._listed(check.get("against", []))
 
@@ -85,33 +96,34 @@ def short(value: Any) -> str:
     return f"{number:.0f}" if is_whole else f"{number:.3g}"
 
 
-def with_interval(
-    estimate: Estimate, sign: float = 1.0, range_of: tuple[float, float] = (-np.inf, np.inf)
-) -> str:
-    """Write a mean (times a sign) with its 95 % interval, cut to the range that it can have.
+def with_interval(estimate: Estimate, is_log: bool = False) -> str:
+    """Write an estimate with its 95 % interval; of a logarithm, what it is the logarithm of.
 
     Examples
     --------
-    >>> with_interval(Estimate(0.05, 0.2, 20), range_of=(0.0, 1.0))
+    >>> with_interval(Estimate(0.05, 20, lambda level: (0.0, 0.25)))
     '0.05 (95 % interval 0 to 0.25, 20 trials)'
-    >>> with_interval(Estimate(-0.5, float("nan"), 1), sign=-1.0)
+    >>> with_interval(Estimate(0.5, 1, lambda level: (float("nan"), float("nan"))))
     '0.5 (one trial, no interval)'
     """
     if not estimate.n:
         return "an unknown amount (no trial has both)"
-    middle = sign * estimate.mean
-    if not np.isfinite(estimate.half):
+    value, *ends = np.array([estimate.value, *estimate.ends(0.95)])
+    if is_log:
+        value, *ends = np.exp([value, *ends])
+    if np.isnan(ends).any():
         few = "one trial" if estimate.n == 1 else f"{estimate.n} trials"
-        return f"{short(middle)} ({few}, no interval)"
-    low, high = np.clip([middle - estimate.half, middle + estimate.half], *range_of)
-    return f"{short(middle)} (95 % interval {short(low)} to {short(high)}, {estimate.n} trials)"
+        return f"{short(value)} ({few}, no interval)"
+    low, high = map(short, ends)
+    return f"{short(value)} (95 % interval {low} to {high}, {estimate.n} trials)"
 
 
-def higher_or_lower(estimate: Estimate) -> str:
+def higher_or_lower(estimate: Estimate, is_log: bool = False) -> str:
     """Write a difference as ``higher by`` or ``lower by`` so much, with its interval."""
-    is_higher = estimate.mean >= 0.0
-    amount = with_interval(estimate, 1.0 if is_higher else -1.0)
-    return f"{'higher' if is_higher else 'lower'} by {amount}"
+    is_higher = estimate.value >= 0.0
+    amount = with_interval(estimate if is_higher else estimate.negated(), is_log)
+    factor = "a factor of " if is_log else ""
+    return f"{'higher' if is_higher else 'lower'} by {factor}{amount}"
 
 
 def outcome(results: Sequence[str], has_interval: bool = True) -> str:

@@ -1,19 +1,23 @@
-"""Claims of the papers, judged by our results.
+"""Claims of the papers, judged by our results: one row for each sentence or printed number.
 
 A claim's check names an experiment, a metric and a comparison; the tolerance of each comparison
-is its own 95 % interval (Student's t), never a number picked to pass. `MEANINGS` tells the
-verdicts, `WHOSE` whose claims they are on.
+is its own interval, never a number picked to pass. Claims that are ``under`` another (a reading, a
+data set) are shown with it. A row without a check of its own is judged by all comparisons of those
+claims under it that ``decide``. `MEANINGS` tells the verdicts, `WHOSE` whose claims they are on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from privclust_papers.pipeline.words import is_substitute
 from privclust_papers.report.checks import (
+    CHANCE_ALONE,
     KINDS,
     TOLERANCES,
     WITHOUT_INTERVAL,
@@ -34,6 +38,7 @@ from privclust_papers.report.sentences import (
 )
 
 REPRODUCED = "reproduced"
+CONSISTENT = "consistent"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
 TOO_FEW = "too few trials"
@@ -43,21 +48,22 @@ NOT_RUN = "not run"
 MEANINGS = {
     REPRODUCED: (
         "Every comparison that the claim makes holds in our results; or a printed number agrees, "
-        "and the numbers printed for other methods do not; or a printed margin does, and none at "
-        "all does not."
+        "and the other numbers printed for other methods do not; or a printed margin does, and "
+        "none at all does not."
     ),
-    PARTLY: (
-        "Some comparisons hold, and at least as many as are contradicted; or a printed number "
-        "agrees, but as other methods' numbers do (a margin: as none at all does), or with only a "
-        "part of the paper's trials, or where all draws of ours give one value."
+    CONSISTENT: (
+        "Some comparisons hold, none is contradicted, the trials cannot tell the rest; or a "
+        "printed number agrees, but as other methods' numbers do (a margin: as none at all does), "
+        "or with only a part of the paper's trials."
     ),
+    PARTLY: "Some comparisons hold, some are contradicted, but no more than hold.",
     NOT_REPRODUCED: (
         "More comparisons are contradicted than hold; or a printed number lies outside the 95 % "
         "interval of ours."
     ),
     TOO_FEW: (
-        "The trials cannot tell: no comparison holds, and no more are contradicted than by chance "
-        f"alone; or a printed number has fewer than {FEWEST} of its trials."
+        "The trials cannot tell: no comparison holds and none is contradicted; or a printed "
+        f"number has fewer than {FEWEST} of its trials."
     ),
     VACUOUS: "It holds, but no method that is compared does better than chance.",
     NOT_COMPARABLE: (
@@ -68,7 +74,6 @@ MEANINGS = {
 """The verdicts, and what each means."""
 
 VERDICTS = tuple(MEANINGS)
-_BY_CHANCE = 0.025  # of ties, that one side of an interval has contradicted
 PAPERS, OURS, CODE = "paper", "ours", "code"
 WHOSE = {
     PAPERS: "what the paper says",
@@ -79,8 +84,23 @@ WHOSE = {
 
 COLUMNS = (
     *("id", "paper", "of", "target", "where", "claim"),
-    *("verdict", "decided_by", "tolerance", "data"),
+    *("verdict", "decided_by", "tolerance", "data", "row", "judged_by"),
 )
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """The comparisons of a claim, and the words on them."""
+
+    outcomes: Callable[[float], list[str]]
+    sentence: str
+    tolerance: str
+    sources: Sequence[str]
+    has_interval: bool
+    is_at_chance: bool
+
+
+_NO_VERDICT = {"verdict": NOT_RUN, "decided_by": "", "tolerance": "", "data": ""}
 
 
 def judge(
@@ -89,6 +109,7 @@ def judge(
     printed: pd.DataFrame,
     own_targets: Iterable[str] = (),
     quantities: Mapping[str, Mapping[str, str]] | None = None,
+    kinds: Mapping[str, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     """Return a verdict for each claim; a claim on printed numbers gives one for each number.
 
@@ -96,31 +117,110 @@ def judge(
     each experiment that was run, `printed` the numbers the papers print; see
     `privclust_papers.report.comparison.PRINTED_COLUMNS`. What a claim does not say to be ``of`` the
     paper, the code or ours is of the paper, but for `own_targets`. `quantities` has for each paper
-    what its metrics and axes are in words. The result has `COLUMNS`.
+    what its metrics and axes are in words, `kinds` the kind of each metric that has one. The result
+    has `COLUMNS`; ``row`` is empty where a verdict counts, else it is the id of the row that the
+    claim is shown under.
     """
     own_targets = frozenset(own_targets)
     rows: list[dict[str, str]] = []
+    judgements: dict[str, _Judgement | None] = {}
     for claim in claims:
         head = {key: claim[key] for key in ("id", "paper", "target", "where", "claim")}
         head["of"] = claim.get("of", OURS if claim["target"] in own_targets else PAPERS)
+        head |= {"row": claim.get("under", ""), "judged_by": claim.get("judged_by", "")}
         if "reading" in claim:
             head["claim"] += f" (read so: {claim['reading']})"
-        check = claim["check"]
-        if check["kind"] == "printed":
+        check = claim.get("check")
+        if check is None:
+            rows.append(head)  # judged below, by others
+        elif check["kind"] == "printed":
             rows.extend(_judge_printed(head, printed, trials))
-            continue
-        if check["kind"] == "printed_margins":
+        elif check["kind"] == "printed_margins":
             rows.extend(_judge_margins(head, check["method"], printed, trials))
-            continue
-        table = trials.get(check["experiment"])
-        if table is not None:
-            conditions = check.get("select", [])
-            for condition in [conditions] if isinstance(conditions, str) else conditions:
-                table = select(table, condition)
-        rows.append(
-            head | _judge_comparisons(check, table, (quantities or {}).get(claim["paper"], {}))
-        )
+        else:
+            kind = (kinds or {}).get(claim["paper"], {}).get(check["metric"], "")
+            words = (quantities or {}).get(claim["paper"], {})
+            judgement = _judged(check | {"quantity_kind": kind}, trials, words)
+            judgements[claim["id"]] = judgement
+            rows.append(head | _told([judgement] if judgement else []))
+    for row in (row for row in rows if "verdict" not in row):
+        deciding = [c["id"] for c in claims if c.get("under") == row["id"] and c.get("decides")]
+        row |= _told([judged for name in deciding if (judged := judgements[name])])
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _judged(
+    check: Mapping[str, Any], trials: Mapping[str, pd.DataFrame], words: Mapping[str, str]
+) -> _Judgement | None:
+    """Return the comparisons of a check, None where it was not run or has no value."""
+    table = trials.get(check["experiment"])
+    if table is None:
+        return None
+    conditions = check.get("select", [])
+    for condition in [conditions] if isinstance(conditions, str) else conditions:
+        table = select(table, condition)
+    if not {check["method"], *check.get("against", [])} <= set(table["method"]):
+        return None
+    if check.get("scale") == "log":
+        with np.errstate(divide="ignore"):
+            table = table.assign(**{check["metric"]: np.log(table[check["metric"]])})
+    outcomes, sentence = KINDS[check["kind"]](check, table, Wording(check, table, words))
+    if not outcomes(0.95):
+        return None
+    several = CHANCE_ALONE if len(outcomes(0.95)) > 1 else ""
+    return _Judgement(
+        outcomes,
+        sentence,
+        TOLERANCES[check["kind"]].format(**check | {"chance_alone": several}),
+        sorted(set(table["source"])),
+        check["kind"] not in WITHOUT_INTERVAL,
+        "chance" in check and at_chance(check, table),
+    )
+
+
+def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
+    """Return the verdict on all comparisons of some checks together, and what decided it.
+
+    A claim holds where each of its comparisons does, at 95 %. That any is contradicted, or that
+    some hold, takes an interval that allows for the number of comparisons (Bonferroni): then each
+    is wrong in at most 2.5 % of claims, and not of comparisons.
+    """
+    judged = [one for one in judged if not any(map(is_substitute, one.sources))] or judged
+    if not judged:
+        return dict(_NO_VERDICT)
+    results = [result for one in judged for result in one.outcomes(0.95)]
+    has_interval = any(one.has_interval for one in judged)
+    level = 0.95
+    if has_interval and results.count(HOLDS) < len(results) > 1:
+        level = 1.0 - 0.05 / len(results)
+        results = [result for one in judged for result in one.outcomes(level)]
+    verdict = _verdict_on_counts(results.count(HOLDS), results.count(FAILS), len(results))
+    if verdict in (REPRODUCED, CONSISTENT, PARTLY) and all(one.is_at_chance for one in judged):
+        verdict = VACUOUS
+    sources = sorted({source for one in judged for source in one.sources})
+    if any(map(is_substitute, sources)):
+        verdict = NOT_COMPARABLE
+    tolerance = judged[0].tolerance if len(judged) == 1 else "those of the claims under it"
+    if level > 0.95:
+        tolerance += (
+            f"; counted by intervals of {100 * level:.4g} %, for {len(results)} comparisons"
+        )
+    sentence = judged[0].sentence if len(judged) == 1 else f"{len(judged)} claims together"
+    return {
+        "verdict": verdict,
+        "decided_by": f"{capitalised(sentence)}; {outcome(results, has_interval)}",
+        "tolerance": tolerance,
+        "data": "; ".join(sources),
+    }
+
+
+def _verdict_on_counts(held: int, failed: int, n: int) -> str:
+    """Return the verdict on n comparisons, of which the trials leave the rest open."""
+    if held == n:
+        return REPRODUCED
+    if not failed:
+        return CONSISTENT if held else TOO_FEW
+    return PARTLY if held >= failed else NOT_REPRODUCED
 
 
 def _judge_printed(
@@ -131,9 +231,11 @@ def _judge_printed(
     rows = []
     for entry in entries.to_dict("records"):
         name = f"{entry['label']} {entry['statistic']} {entry['metric']}".replace("_", " ")
+        place = f"/{entry['method']}/{entry['statistic']}/{entry['select']}"
         row = {
             **head,
-            "id": f"{head['id']}/{entry['method']}/{entry['statistic']}/{entry['select']}",
+            "id": head["id"] + place,
+            "row": head["row"] and head["row"] + place,
             "claim": f"{name}, {entry['select'].replace('_', ' ')}: {entry['value']}",
             "data": entry["source"],
             "decided_by": "",
@@ -173,6 +275,7 @@ def _judge_margins(
         row = {
             **head,
             "id": f"{head['id']}/{entry['method']}/{entry['select']}",
+            "row": head["row"] and f"{head['row']}/{entry['method']}/mean/{entry['select']}",
             "claim": f"{head['claim']}: {name}, {where}",
             "verdict": _verdict_on_margin(margin, int(entry["trials"])),
             "decided_by": "",
@@ -192,7 +295,7 @@ def _judge_margins(
 
 
 def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
-    """Return the verdict on a printed margin; one that agrees as none at all does is "partly"."""
+    """Return the verdict on a printed margin; one that agrees as none does is "consistent"."""
     if not margin["n"] > 0:
         return NOT_RUN
     if is_substitute(margin["source"]):
@@ -202,7 +305,7 @@ def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
     low, high = margin["low"] - margin["rounding"], margin["high"] + margin["rounding"]
     if not low <= margin["printed_margin"] <= high:
         return NOT_REPRODUCED
-    return PARTLY if low <= 0.0 <= high or margin["n"] < n_printed else REPRODUCED
+    return CONSISTENT if low <= 0.0 <= high or margin["n"] < n_printed else REPRODUCED
 
 
 def _verdict_on_number(entry: Mapping[str, Any]) -> str:
@@ -216,54 +319,4 @@ def _verdict_on_number(entry: Mapping[str, Any]) -> str:
         return TOO_FEW
     if not entry["agrees"]:
         return NOT_REPRODUCED
-    says_more = entry["high"] > entry["low"] and not entry["others"]  # one value covers nothing
-    return REPRODUCED if is_whole and says_more else PARTLY
-
-
-def _judge_comparisons(
-    check: Mapping[str, Any], table: pd.DataFrame | None, quantities: Mapping[str, str]
-) -> dict[str, str]:
-    """Judge a claim that is a set of comparisons, each of which holds, fails or stays open."""
-    methods = {check["method"], *check.get("against", [])}
-    if table is None or not methods <= set(table["method"]):
-        return {"verdict": NOT_RUN, "decided_by": "", "tolerance": "", "data": ""}
-    wording = Wording(check, table, quantities)
-    has_interval = check["kind"] not in WITHOUT_INTERVAL
-    results, sentence = KINDS[check["kind"]](check, table, wording)
-    held, failed = results.count(HOLDS), results.count(FAILS)
-    if not results:
-        return {"verdict": NOT_RUN, "decided_by": "no value", "tolerance": "", "data": ""}
-    verdict = _verdict_on_counts(held, failed, len(results))
-    if verdict in (REPRODUCED, PARTLY) and "chance" in check and at_chance(check, table):
-        verdict = VACUOUS
-    sources = sorted(set(table["source"]))
-    if any(map(is_substitute, sources)):
-        verdict = NOT_COMPARABLE
-    tolerance = TOLERANCES[check["kind"]].format(**check)
-    if len(results) > 1 and "interval" in tolerance:
-        by_chance = f"{_BY_CHANCE * len(results):.2g} of {len(results)}"
-        tolerance += (
-            f"; were there no difference at all, chance alone would have {by_chance} hold and as "
-            "many contradicted"
-        )
-    return {
-        "verdict": verdict,
-        "decided_by": f"{capitalised(sentence)}; {outcome(results, has_interval)}",
-        "tolerance": tolerance,
-        "data": "; ".join(sources),
-    }
-
-
-def _verdict_on_counts(held: int, failed: int, n: int) -> str:
-    """Return the verdict on so many comparisons, the rest of which is open.
-
-    Where none holds, so many seem contradicted by chance alone, were all ties, in one of 20 cases.
-    """
-    if held == n:
-        return REPRODUCED
-    if not held:
-        from scipy.stats import binom  # most of what the page would import, and it judges nothing
-
-        if failed <= binom.ppf(0.95, n, _BY_CHANCE):
-            return TOO_FEW
-    return PARTLY if held >= failed else NOT_REPRODUCED
+    return REPRODUCED if is_whole and not entry["others"] else CONSISTENT

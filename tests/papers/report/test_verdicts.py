@@ -4,14 +4,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binomtest
 
-from privclust_papers.report import checks
+from privclust_papers.report import checks, comparison
 from privclust_papers.report.comparison import (
     PRINTED_COLUMNS,
     bootstrap_interval,
     compare,
-    mean_and_half,
+    mean_interval,
+    median_interval,
     select,
 )
 from privclust_papers.report.verdicts import _verdict_on_counts, judge
@@ -64,8 +65,11 @@ def test_lowest_is_not_reproduced_when_others_are_lower():
     assert verdict(LOWEST, trials({"a": 0.2, "b": 0.1, "c": 0.1}))["verdict"] == "not reproduced"
 
 
-def test_lowest_is_partly_reproduced_when_trials_cannot_tell():
-    assert verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))["verdict"] == "partly"
+def test_what_holds_in_part_and_is_nowhere_contradicted_is_consistent():
+    row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))
+    assert row["verdict"] == "consistent"
+    assert "2 of 4 comparisons hold, 0 are contradicted" in row["decided_by"]
+    assert "counted by intervals of 98.75 %, for 4 comparisons" in row["tolerance"]
 
 
 def test_as_many_contradicted_as_held_is_partly():
@@ -78,17 +82,32 @@ def test_trials_that_cannot_tell_convict_nobody():
     row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, seed=1))
     assert row["verdict"] == "too few trials"
     assert "0 of 4 comparisons hold, 0 are contradicted" in row["decided_by"]
-    assert "chance alone would have 0.1 of 4 hold and as many contradicted" in row["tolerance"]
+    assert "chance alone would have some comparison hold in at most 2.5 %" in row["tolerance"]
     one = trials({"a": 0.1, "b": 0.5, "c": 0.5}, n=1)
     assert verdict(LOWEST, one)["verdict"] == "too few trials"
 
 
-@pytest.mark.parametrize(("n", "most"), [(1, 0), (2, 0), (3, 1), (14, 1), (15, 2), (40, 3)])
-def test_what_chance_contradicts_where_nothing_holds_convicts_nobody(n, most):
-    """The probability of more is at most 5 %, of as many more than that."""
-    assert _verdict_on_counts(0, most, n) == "too few trials"
-    assert _verdict_on_counts(0, most + 1, n) == "not reproduced"
-    assert binom.sf(most, n, 0.025) <= 0.05 < binom.sf(most - 1, n, 0.025)
+@pytest.mark.parametrize(
+    ("held", "failed", "n", "expected"),
+    [
+        (3, 0, 3, "reproduced"),
+        (1, 0, 3, "consistent"),
+        (0, 0, 3, "too few trials"),
+        (1, 1, 3, "partly"),
+        (1, 2, 3, "not reproduced"),
+        (0, 1, 3, "not reproduced"),
+        (0, 1, 2, "not reproduced"),
+    ],
+)
+def test_verdicts_follow_from_what_holds_and_what_is_contradicted(held, failed, n, expected):
+    assert _verdict_on_counts(held, failed, n) == expected
+
+
+@pytest.mark.parametrize("kind", ["within", "below", "stable"])
+def test_only_where_no_difference_is_the_bound_is_chance_told_of(kind):
+    check = {"kind": kind, "bound": 0.05, "reason": "r", "against": ["b"], "by": ["d"]}
+    check |= {"along": "d"} if kind == "stable" else {}
+    assert "chance" not in verdict(check, trials({"a": 0.1, "b": 0.1}))["tolerance"]
 
 
 def test_what_holds_at_chance_is_vacuous():
@@ -118,8 +137,8 @@ def test_whose_claim_it_is_is_told_or_follows_from_the_target():
 @pytest.mark.parametrize("n", [2, 3, 5, 20])
 def test_intervals_of_few_trials_cover_as_often_as_they_say(n):
     rng = np.random.default_rng(n)
-    draws = [mean_and_half(rng.normal(3.0, 2.0, n)) for _ in range(2000)]
-    hits = sum(abs(mean - 3.0) <= half for mean, half in draws)
+    draws = [mean_interval(rng.normal(3.0, 2.0, n)) for _ in range(2000)]
+    hits = sum(low <= 3.0 <= high for low, high in draws)
     # binomial at 95 %: outside of 1868 to 1930 once in 1000 runs
     assert 1868 <= hits <= 1930
 
@@ -127,20 +146,52 @@ def test_intervals_of_few_trials_cover_as_often_as_they_say(n):
 def test_trials_of_a_scene_count_as_one():
     rng = np.random.default_rng(0)
     values = rng.standard_normal(30)
-    mean, half = mean_and_half(values)
+    ends = mean_interval(values)
+    width = ends[1] - ends[0]
     scenes = np.repeat(np.arange(30), 3)
-    repeated = mean_and_half(np.repeat(values, 3), scenes)
-    assert repeated == pytest.approx((mean, half))
-    assert mean_and_half(np.repeat(values, 3))[1] < 0.6 * half
+    assert mean_interval(np.repeat(values, 3), scenes) == pytest.approx(ends)
+    assert np.diff(mean_interval(np.repeat(values, 3)))[0] < 0.6 * width
     low, high = bootstrap_interval(np.repeat(values, 3), "mean", scenes)
-    assert (high - low) / (2 * half) == pytest.approx(1.0, abs=0.15)
+    assert (high - low) / width == pytest.approx(1.0, abs=0.15)
 
 
-def test_shares_that_are_all_alike_have_an_interval():
-    mean, half = mean_and_half(np.zeros(20))
-    assert mean == 0.0
-    assert half == pytest.approx(1.0 - 0.025 ** (1 / 20))  # Clopper and Pearson
-    assert mean_and_half(np.full(20, 0.3)) == (pytest.approx(0.3), pytest.approx(0.0, abs=1e-12))
+@pytest.mark.parametrize("level", [0.95, 0.99])
+@pytest.mark.parametrize("hits", [0, 3, 20])
+def test_shares_of_trials_have_exact_intervals(hits, level):
+    values = np.repeat([1.0, 0.0], [hits, 20 - hits])
+    exact = binomtest(hits, 20).proportion_ci(level)
+    assert mean_interval(values, level=level, kind="share") == pytest.approx(tuple(exact))
+
+
+def test_what_is_alike_in_all_trials_has_the_interval_of_its_kind():
+    most = 1.0 - 0.025 ** (1 / 20)  # Clopper and Pearson
+    assert mean_interval(np.zeros(20), kind="share") == (0.0, pytest.approx(most))
+    of_difference = mean_interval(np.zeros(20), kind="difference of shares")
+    assert of_difference == pytest.approx((-most, most))
+    for kind in ("", "fraction", "positive", "difference of fractions"):
+        assert mean_interval(np.zeros(20), kind=kind) == (0.0, 0.0)
+
+
+def test_a_difference_of_shares_is_as_sure_as_the_sign_test():
+    values = np.repeat([1.0, 0.0], [5, 15])  # five of five: 1 / 32 on one side
+    low, high = mean_interval(values, kind="difference of shares")
+    assert low < 0.0 < high == pytest.approx(0.25)
+    assert mean_interval(np.repeat([1.0, 0.0], [6, 14]), kind="difference of shares")[0] > 0.0
+
+
+@pytest.mark.parametrize("kind", ["positive", "fraction", "difference of fractions"])
+def test_intervals_keep_the_range_of_their_quantity(kind):
+    low, high = mean_interval(np.array([0.0, 0.9, 0.1]), kind=kind)
+    least, most = comparison.RANGES[kind]
+    assert least <= low < high <= most
+
+
+@pytest.mark.parametrize("n", [6, 20, 41])
+def test_the_interval_of_a_median_covers_it_whatever_the_distribution(n):
+    rng = np.random.default_rng(n)
+    ends = [median_interval(rng.exponential(size=n)) for _ in range(1000)]
+    misses = sum(not low <= np.log(2.0) <= high for low, high in ends)
+    assert misses <= 72  # binomial at 5 %: more once in 1000 runs
 
 
 def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
@@ -149,23 +200,21 @@ def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
     others = [printed(value).assign(method=name) for name, value in (("b", "10.2"), ("c", "15.0"))]
     tables = trials({"a": 0.1, "b": 0.2, "c": 0.2})
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, *others]))
-    assert rows["verdict"].tolist() == ["partly", "not reproduced", "not reproduced"]
+    assert rows["verdict"].tolist() == ["consistent", "not reproduced", "not reproduced"]
     assert rows["tolerance"][0].endswith(
         "in which 1 of 2 numbers printed for other methods lie too"
     )
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, others[1]]))
     assert rows["verdict"].tolist() == ["reproduced", "not reproduced"]
-    equal = printed("10.1").assign(method="b")
-    rows = judge([{**HEAD, "check": {"kind": "printed"}}], tables, pd.concat([table, equal]))
-    assert rows["verdict"][0] == "partly"
 
 
-def test_a_median_that_all_draws_share_agrees_with_little():
+def test_an_equal_number_of_another_method_does_not_count_against_agreement():
     table = printed("0").assign(statistic="median")
-    zeros = trials({"a": 0.0})
+    zeros = trials({"a": 0.0, "b": 0.0})
     zeros["e"]["error"] = 0.0
-    row = judge([{**HEAD, "check": {"kind": "printed"}}], zeros, table).iloc[0]
-    assert row["verdict"] == "partly"
+    both = pd.concat([table, table.assign(method="b")])
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], zeros, both)
+    assert rows["verdict"].tolist() == ["reproduced", "reproduced"]
 
 
 def test_a_few_of_the_papers_trials_judge_no_printed_number():
@@ -210,12 +259,12 @@ def test_false_alarms_of_lowest_are_rare_when_methods_are_equal():
 
 
 def test_below_looks_at_the_mean_with_its_error():
-    tables = trials({"a": 0.1})
-    assert verdict({"kind": "below", "bound": 0.2, "by": ["d"]}, tables)["verdict"] == "reproduced"
-    open_ = verdict({"kind": "below", "bound": 0.1, "by": ["d"]}, tables)
+    tables, below = trials({"a": 0.1}), {"kind": "below", "reason": "r"}
+    assert verdict({**below, "bound": 0.2, "by": ["d"]}, tables)["verdict"] == "reproduced"
+    open_ = verdict({**below, "bound": 0.1, "by": ["d"]}, tables)
     assert open_["verdict"] == "too few trials"
     assert "0 are contradicted" in open_["decided_by"]
-    assert verdict({"kind": "below", "bound": 0.05}, tables)["verdict"] == "not reproduced"
+    assert verdict({**below, "bound": 0.05}, tables)["verdict"] == "not reproduced"
 
 
 def test_bounds_look_at_every_trial():
@@ -275,7 +324,7 @@ def test_printed_numbers_are_judged_by_the_standard_error(value, expected):
 
 def test_printed_numbers_on_a_part_of_the_trials_are_partly_reproduced():
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1}), printed("10", n=155))
-    assert rows["verdict"].tolist() == ["partly"]
+    assert rows["verdict"].tolist() == ["consistent"]
     assert rows["decided_by"].str.contains("from 100 of the paper's 155 trials").all()
 
 
@@ -361,7 +410,7 @@ def test_a_paper_without_printed_numbers_has_no_verdict_on_them():
     [
         LOWEST,
         {"kind": "within", "against": ["b", "c"], "bound": 0.0, "reason": "r", "by": ["d"]},
-        {"kind": "below", "bound": 0.11, "by": ["d"]},
+        {"kind": "below", "bound": 0.11, "reason": "r", "by": ["d"]},
     ],
 )
 def test_points_at_which_a_method_has_no_value_decide_nothing(check):
@@ -412,7 +461,7 @@ VARIES = {**STABLE, "kind": "varies"}
     [
         ({0.1: 0.30, 1.0: 0.28, 10.0: 0.20}, "reproduced", 2, 0),
         ({10.0: 0.20, 0.1: 0.30, 1.0: 0.28}, "reproduced", 2, 0),
-        ({0.1: 0.30, 1.0: 0.30, 10.0: 0.20}, "partly", 1, 0),
+        ({0.1: 0.30, 1.0: 0.30, 10.0: 0.20}, "consistent", 1, 0),
         ({0.1: 0.30, 1.0: 0.35, 10.0: 0.20}, "partly", 1, 1),
         ({0.1: 0.10, 1.0: 0.20, 10.0: 0.30}, "not reproduced", 0, 2),
     ],
@@ -535,10 +584,10 @@ def test_a_printed_margin_is_judged_by_differences_on_the_same_trials():
     assert other["verdict"] == "not reproduced"
     wide = rng.standard_normal(40)
     assert (
-        margins_of({"a": common, "b": common + wide})["verdict"] == "partly"
+        margins_of({"a": common, "b": common + wide})["verdict"] == "consistent"
     )  # so would none at all
     part = margins_of({"a": common, "b": common + noise - noise.mean() + 0.02}, n_printed=155)
-    assert part["verdict"] == "partly"
+    assert part["verdict"] == "consistent"
 
 
 def test_a_printed_margin_counts_trials_of_a_scene_as_one():
@@ -547,7 +596,7 @@ def test_a_printed_margin_counts_trials_of_a_scene_as_one():
     assert margins_of({"a": base, "b": more})["verdict"] == "reproduced"
     assert (
         margins_of({"a": base, "b": more}, scenes=np.repeat(np.arange(4), 10))["verdict"]
-        == "partly"
+        == "consistent"
     )
 
 
@@ -585,7 +634,7 @@ def test_spreads_are_compared_by_their_ratio(scale, factor, expected):
         columns=columns,
     )
     check = {"kind": "alike", "experiment": "e", "metric": "error", "method": "a", "against": ["b"]}
-    claim = {**HEAD, "check": {**check, "bound": 2.0, "reason": "r"}}
+    claim = {**HEAD, "check": {**check, "statistic": "std", "bound": 2.0, "reason": "r"}}
     (row,) = judge([claim], {"e": table}, printed("1")).to_dict("records")
     assert row["verdict"] == expected
     (said,) = re.findall(r"the factor is (\S+) ", row["decided_by"])
@@ -597,8 +646,9 @@ def test_the_interval_of_a_ratio_of_spreads_covers_as_often_as_it_says():
     rng = np.random.default_rng(1)
     misses = 0
     for _ in range(400):
-        log_ratio, half = checks._log_ratio_of_spreads(rng.standard_normal((20, 2)) * (1.0, 2.0))
-        misses += abs(log_ratio - np.log(0.5)) > half
+        log_ratio, error = checks._log_ratio_of_spreads(rng.standard_normal((20, 2)) * (1.0, 2.0))
+        low, high = checks._around(log_ratio, error, 20, 0.95)
+        misses += not low <= np.log(0.5) <= high
     # 5 % of 400 is 20; a binomial of that rate is beyond 36 in 1 of 2,000 runs
     assert misses <= 36
 
@@ -608,6 +658,7 @@ def test_several_conditions_select_what_meets_all():
     halves = [table.assign(x=x, y=y) for x in (1, 2) for y in (1, 2)]
     wide = pd.concat([halves[0], *(half.assign(error=9.0) for half in halves[1:])])
     check = {"kind": "below", "experiment": "e", "metric": "error", "method": "a", "bound": 1.0}
+    check["reason"] = "r"
     for conditions, expected in ((["x=1", "y=1"], "reproduced"), ("x=1", "not reproduced")):
         claim = {**HEAD, "check": {**check, "select": conditions}}
         assert judge([claim], {"e": wide}, printed("1"))["verdict"].tolist() == [expected]
@@ -616,19 +667,19 @@ def test_several_conditions_select_what_meets_all():
 # --- sentences ---------------------------------------------------------------------------------
 
 
-def sentence(check, tables, **quantities):
+def sentence(check, tables, kind="", **quantities):
     """What a verdict on one claim says decided it."""
     check = {"experiment": "e", "metric": "error", "method": "a", **check}
-    row = judge([{**HEAD, "check": check}], tables, pd.DataFrame(), quantities={"p": quantities})
+    words = {"quantities": {"p": quantities}, "kinds": {"p": {"error": kind}}}
+    row = judge([{**HEAD, "check": check}], tables, pd.DataFrame(), **words)
     return row["decided_by"][0]
 
 
 def test_a_sentence_says_what_where_what_was_expected_and_what_came_out():
     table = trials({"a": 0.1}, n=2, spread=0.0)["e"]
     table["error"] = [1.0, 1.0, 1.0, 0.0]  # a share of trials, at d = 1 and at d = 2
-    said = sentence(
-        {"kind": "below", "bound": 0.5, "by": ["d"]}, {"e": table}, error="the share", d="size"
-    )
+    check = {"kind": "below", "bound": 0.5, "reason": "r", "by": ["d"]}
+    said = sentence(check, {"e": table}, "share", error="the share", d="size")
     assert said == (
         "The share was expected below 0.5 for A; it is 1 (95 % interval 0.158 to 1, 2 trials) at "
         "size = 1, the highest of 2; 0 of 2 comparisons hold, 0 are contradicted"
@@ -674,8 +725,8 @@ def test_names_of_many_methods_are_counted():
 @pytest.mark.parametrize("file", sorted(PAPERS.glob("*/claims.yaml")), ids=lambda f: f.parent.name)
 def test_every_metric_that_is_judged_is_said_in_words(file):
     paper = load_yaml(file.with_name("paper.yaml"))
-    judged = {claim["check"].get("metric") for claim in load_yaml(file)} - {None}
-    assert judged <= paper["quantities"].keys()
+    judged = {claim.get("check", {}).get("metric") for claim in load_yaml(file)} - {None}
+    assert paper.get("kinds", {}).keys() <= judged <= paper["quantities"].keys()
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.5, 1.0], ids=["every value", "half of them", "none"])
@@ -690,3 +741,74 @@ def test_means_by_trial_are_those_of_a_pivot_table(n, scenes, gaps):
     table["error"] = np.where(rng.random(n) < gaps, np.nan, rng.random(n))
     expected = table.pivot_table(index=index, columns="method", values="error")
     pd.testing.assert_frame_equal(checks._by_trial(table, "method", "error"), expected)
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def entry(name, **more):
+    """One claim that a's error is below a bound, or a row that others decide."""
+    claim = {**HEAD, "id": name, **more}
+    if bound := claim.pop("bound", None):
+        check = {"kind": "below", "experiment": "e", "metric": "error", "method": "a", "by": ["d"]}
+        claim["check"] = {**check, "bound": bound, "reason": "r"}
+    return claim
+
+
+def test_a_row_is_judged_by_the_claims_under_it_that_decide():
+    claims = [
+        entry("row", judged_by="the first two"),
+        entry("one", under="row", decides=True, bound=0.2),
+        entry("two", under="row", decides=True, bound=0.1),
+        entry("other", under="row", bound=0.05),
+    ]
+    rows = judge(claims, trials({"a": 0.1}), pd.DataFrame()).set_index("id")
+    assert rows["verdict"].to_dict() == {
+        "row": "consistent",
+        "one": "reproduced",
+        "two": "too few trials",
+        "other": "not reproduced",
+    }
+    assert rows["row"].tolist() == ["", "row", "row", "row"]
+    assert rows.loc["row", "judged_by"] == "the first two"
+    assert rows.loc["row", "decided_by"].startswith("2 claims together; 2 of 4 comparisons hold")
+    assert judge(claims, {}, pd.DataFrame())["verdict"].eq("not run").all()
+
+
+def test_a_substitute_decides_no_row_that_the_papers_data_can():
+    real, other = trials({"a": 0.1})["e"], trials({"a": 9.0}, source="substitute for x")["e"]
+    tables = {"e": real, "other": other}
+    claims = [entry("row", judged_by="both")]
+    claims += [entry(name, under="row", decides=True, bound=0.2) for name in ("one", "two")]
+    claims[2]["check"]["experiment"] = "other"
+    rows = judge(claims, tables, pd.DataFrame())
+    assert rows["verdict"].tolist() == ["reproduced", "reproduced", "not comparable"]
+    assert judge(claims, {"other": other}, pd.DataFrame())["verdict"][0] == "not comparable"
+
+
+def test_another_reading_of_a_printed_number_is_under_it():
+    table = printed("10")
+    claims = [entry("l2", check={"kind": "printed"}), entry("l1", under="l2", target="u")]
+    claims[1]["check"] = {"kind": "printed"}
+    rows = judge(claims, trials({"a": 0.1}), pd.concat([table, table.assign(target="u")]))
+    assert rows["row"].tolist() == ["", "l2/a/mean/"]
+    assert rows["id"].tolist() == ["l2/a/mean/", "l1/a/mean/"]
+
+
+def test_medians_and_factors_are_compared_where_a_check_says_so():
+    tables = trials({"a": 0.1, "b": 0.1}, n=20, spread=0.001)
+    tables["e"].loc[tables["e"]["trial"] == 0, "error"] = 5.0  # one trial that failed
+    below = {"kind": "below", "bound": 0.2, "reason": "r", "by": ["d"]}
+    assert verdict(below, tables)["verdict"] == "too few trials"
+    assert verdict({**below, "statistic": "median"}, tables)["verdict"] == "reproduced"
+    factor = {"kind": "alike", "against": ["b"], "by": ["d"], "reason": "r", "scale": "log"}
+    row = verdict({**factor, "statistic": "median", "bound": 1.1}, tables)
+    assert row["verdict"] == "reproduced"
+    assert "within a factor of 1.1 for A and B; against B at d = " in row["decided_by"]
+    twice = trials({"a": 0.2, "b": 0.1}, n=20, spread=0.001)
+    assert verdict({**factor, "statistic": "mean", "bound": 1.1}, twice)["verdict"] == (
+        "not reproduced"
+    )
+    said = verdict({**WITHIN, "scale": "log", "bound": 1.1}, twice)["decided_by"]
+    assert "less than a factor of 1.1 higher for A than for B" in said
+    assert "it is higher by a factor of 2 (95 % interval" in said

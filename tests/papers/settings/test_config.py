@@ -129,10 +129,15 @@ def test_every_claim_names_a_target_and_methods_that_exist(plans, monkeypatch):
         paper: load_validated(file, SCHEMAS / "claims.schema.yaml") for paper, file in files.items()
     }
     ids = [claim["id"] for own in claims.values() for claim in own]
+    deciding = {c.get("under") for own in claims.values() for c in own if c.get("decides")}
+    assert {c["id"] for own in claims.values() for c in own if "check" not in c} == deciding
     assert len(set(ids)) == len(ids)
     for paper, claim in ((paper, claim) for paper, own in claims.items() for claim in own):
         assert plan.targets[claim["target"]].paper == paper
-        check = claim["check"]
+        row = claim.get("under")
+        assert row is None or any(row == own["id"] and "under" not in own for own in claims[paper])
+        assert "decides" not in claim or row
+        check = claim.get("check", {})
         if "experiment" in check:
             experiment = plan.experiments[check["experiment"]]
             assert {check["method"], *check.get("against", [])} <= set(experiment.methods)

@@ -10,13 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from privclust_papers.pipeline.words import (
-    CANNOT_TELL,
-    CONSISTENT,
-    VIOLATED,
-    is_substitute,
-)
+from privclust_papers.pipeline.words import CANNOT_TELL, VIOLATED, is_substitute
+from privclust_papers.pipeline.words import CONSISTENT as CASE_HOLDS
 from privclust_papers.report.verdicts import (
+    CONSISTENT,
     NOT_COMPARABLE,
     NOT_REPRODUCED,
     NOT_RUN,
@@ -31,8 +28,17 @@ from privclust_papers.report.verdicts import (
 PREVIEW_ROWS = 40
 _VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
-_OUTCOMES = {CONSISTENT: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
-_URGENT = (NOT_REPRODUCED, PARTLY, TOO_FEW, VACUOUS, NOT_COMPARABLE, REPRODUCED, NOT_RUN)
+_OUTCOMES = {CASE_HOLDS: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
+_URGENT = (
+    NOT_REPRODUCED,
+    PARTLY,
+    TOO_FEW,
+    VACUOUS,
+    NOT_COMPARABLE,
+    CONSISTENT,
+    REPRODUCED,
+    NOT_RUN,
+)
 _FOLDED = (REPRODUCED, NOT_RUN)  # where there are more claims of one than a reader wants to pass
 _UNFOLDED = 4
 _ALT_CLAIMS = 3  # of which an alternative text tells
@@ -43,7 +49,8 @@ _OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods
 
 
 def counts(verdicts: pd.DataFrame) -> dict[str, int]:
-    """Count the claims by verdict."""
+    """Count rows by verdict: a sentence or printed number each, without what is under it."""
+    verdicts = verdicts[verdicts["row"] == ""]
     return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
 
 
@@ -61,10 +68,18 @@ def is_number(verdicts: pd.DataFrame) -> pd.Series:
 
 
 def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the claims with the rank of their verdict, those that failed first."""
+    """Return the rows with the rank of their verdict, those that failed first.
+
+    Each is followed by the claims under it, which have ``row``.
+    """
     rows = verdicts.to_dict("records")
     ranked = [row | {"rank": VERDICTS.index(row["verdict"])} for row in rows]
-    return sorted(ranked, key=lambda row: _URGENT.index(row["verdict"]))
+    urgency = {
+        row["id"]: (_URGENT.index(row["verdict"]), place) for place, row in enumerate(ranked)
+    }
+    return sorted(
+        ranked, key=lambda r: (*urgency.get(r["row"] or r["id"], urgency[r["id"]]), bool(r["row"]))
+    )
 
 
 def folded(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:

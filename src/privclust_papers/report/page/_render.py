@@ -24,6 +24,7 @@ def render(
     tables: Mapping[str, pd.DataFrame],
     sizes: Mapping[str, tuple[int, int]],
     sources: Mapping[str, list[str]],
+    published: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page as HTML that works from a file, without network.
 
@@ -41,6 +42,8 @@ def render(
         Width and height of each target's drawing, in pixels; see `svg_size`.
     sources : mapping of str to list of str
         What the data of each experiment is; ``substitute...`` where it stands in for the paper's.
+    published : mapping of str to str, optional
+        The verdict of the published run on each claim that it has, by id.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -54,6 +57,9 @@ def render(
     )
     environment.filters["slug"] = lambda text: text.replace(" ", "-")
     environment.filters["breakable"] = lambda text: escape(text).replace("_", Markup("_<wbr>"))
+    verdicts = verdicts.assign(
+        published=[(published or {}).get(name, "") for name in verdicts["id"]]
+    )
     targets = _targets(spec, verdicts, tables, sizes, sources)
     inlined = {
         name: Markup(files(__package__).joinpath(file).read_text(encoding="utf-8"))
@@ -64,6 +70,7 @@ def render(
         papers=_papers(spec, targets, verdicts),
         targets=targets,
         claims=_parts.claims(verdicts),
+        n_claims=int((verdicts["row"] == "").sum()),
         cases=[case for target in targets for case in target["cases"]],
         verdicts={name: Markup(meaning) for name, meaning in MEANINGS.items()},
         whose=_parts.whose(verdicts),

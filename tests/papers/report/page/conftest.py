@@ -57,10 +57,10 @@ def paper(name, title):
     }
 
 
-def claim(name, paper, target, words, verdict, decided_by="2 of 3", tolerance="t", of="paper"):
-    """One row of verdicts."""
-    place = (name, paper, of, target, "Section 5")
-    row = (*place, words, verdict, decided_by, tolerance, "generated")
+def claim(name, paper, target, words, verdict, decided_by="2 of 3", tolerance="t", under=""):
+    """One row of verdicts, or a claim under one."""
+    place = (name, paper, "paper", target, "Section 5")
+    row = (*place, words, verdict, decided_by, tolerance, "generated", under, "")
     return dict(zip(COLUMNS, row, strict=True))
 
 
@@ -161,6 +161,7 @@ def run():
                 ("SSC", "2.50", "not run", "", ""),
             )
         ),
+        claim("c3", "mtsc", "mtsc_fig1", "another reading", "partly", under="c1"),
         *(claim(f"d{i}", "dpem", "dpem_statements", f"rule {i}", "reproduced") for i in range(8)),
         claim("d9", "dpem", "dpem_fig9", "of a target that was not run", "not run"),
         claim("a1", "audit", "audit_epsilon", "convicted: Gamma noise", "not reproduced"),

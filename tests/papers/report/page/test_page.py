@@ -154,6 +154,20 @@ def test_claims_are_counted_by_verdict(words):
     assert "2 of their figures and tables and 2 of our own, 15 claims and printed numbers" in words
 
 
+def test_a_claim_under_a_row_follows_it_and_is_not_counted(page):
+    table = page.split('<table id="claims"')[1].split("</table>")[0]
+    names = re.findall(r'<th scope="row" class="(words[^"]*)">(\w+)', table)
+    place = names.index(("words under", "another"))
+    assert names[place - 1] == ("words", "lowest")
+
+
+def test_the_verdict_of_the_published_run_stands_beside_that_of_this_one(run, page):
+    assert "published run" not in page
+    shown = render(**run, published={"c2": "consistent", "n/LRR/mean/": "reproduced"})
+    for name, expected in (("mtsc_fig1", "consistent"), ("mtsc_tab1", "reproduced")):
+        assert f"published run: {expected}" in dict(sections_of(shown))[name]
+
+
 def test_parameters_are_those_of_the_config(words):
     assert "d 13; n 15, 20, 30" in words
     assert "d 9, 13; n 16" in words
@@ -199,7 +213,7 @@ def test_claims_that_failed_come_first_and_list_and_count_agree(run, page):
     claims = run["verdicts"][~run["verdicts"]["id"].str.contains("/")]
     for name, text in sections_of(page):
         rows = claims[claims["target"] == name]
-        listed = re.findall(r'<li><span class="verdict [a-z-]+">([^<]+)<', text)
+        listed = re.findall(r'<li[^>]*><span class="verdict [a-z-]+">([^<]+)<', text)
         assert sorted(listed) == sorted(rows["verdict"])
     # what is reproduced and long is folded, and its heading says how many there are
     text = dict(sections_of(page))["dpem_statements"]

@@ -1,0 +1,126 @@
+"""Judge the published run's verdicts again by today's rules, in docs/results/changes.md.
+
+python benchmarks/changes.py <commit of the published claims>
+
+The committed tables hold no trials. Their verdicts tell how many comparisons held and were
+contradicted at 95 %; a claim whose check has changed since waits for a new run.
+"""
+
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import yaml
+from scratch import ROOT, write_into
+
+from privclust_papers.report.comparison import _lies_in
+from privclust_papers.report.verdicts import CONSISTENT, PARTLY, REPRODUCED, _verdict_on_counts
+
+PAPERS = "ckm", "dpem", "mtsc", "dpsc", "privatemail"
+KEPT = "vacuous", "not comparable", "not run"  # verdicts that counts do not decide
+WAITS = "waits for a run"
+COUNTS = re.compile(r"(\d+) of (\d+) comparisons hold, (\d+) are contradicted")
+SIDES = {"expected side": (1, 0, 1), "other side": (0, 1, 1), "both sides": (0, 0, 1)}
+
+
+def counts_of(said):
+    """Return how many comparisons held and were contradicted, of how many; None if not told."""
+    if match := COUNTS.search(said):
+        held, n, failed = map(int, match.groups())
+        return held, failed, n
+    return next((counts for side, counts in SIDES.items() if said.endswith(side)), None)
+
+
+def number_again(row, printed):
+    """Return the verdict on a printed number, equal numbers of other methods left out."""
+    interval = re.search(
+        r"interval (\S+) to (\S+)\) from (\d+) of the paper's (\d+)", row.decided_by
+    )
+    if row.verdict != PARTLY or not interval:
+        return CONSISTENT if row.verdict == PARTLY else row.verdict
+    low, high, n, n_printed = map(float, interval.groups())
+    _, method, statistic, select = row.id.split("/")
+    same = printed[
+        (printed["target"] == row.target)
+        & (printed["statistic"] == statistic)
+        & (printed["select"] == select)
+    ]
+    own = same.loc[same["method"] == method, "value"].iloc[0]
+    others = [v for v in same["value"].dropna() if v != own and _lies_in(v, low, high)]
+    return CONSISTENT if others or n < n_printed else REPRODUCED
+
+
+def rule_of(claim, is_same):
+    """Return in words what moved a claim."""
+    if "under" in claim:
+        decides = "decides" if claim.get("decides") else "shown"
+        return f"under `{claim['under']}`: {decides}, not counted"
+    return "" if is_same else "another measure"
+
+
+def changes(paper, commit):
+    """Yield old id, whose, old verdict, new verdict and rule, row by row."""
+    folder = ROOT / "config/papers" / paper
+    text = subprocess.run(
+        ["git", "show", f"{commit}:config/papers/{paper}/claims.yaml"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    before = {claim["id"]: claim for claim in yaml.safe_load(text)}
+    now = {c["id"]: c for c in yaml.safe_load((folder / "claims.yaml").read_text())}
+    file = folder / "printed.csv"
+    printed = pd.read_csv(file, dtype={"value": str}) if file.exists() else pd.DataFrame()
+    found = {}
+    for row in pd.read_csv(ROOT / f"docs/results/{paper}/verdicts.csv").fillna("").itertuples():
+        name = row.id.split("/")[0]
+        if name not in now:
+            yield (
+                row.id,
+                row.of,
+                row.verdict,
+                "no claim",
+                "a test, the same pair, or a garbled passage",
+            )
+            continue
+        claim, counts = now[name], counts_of(row.decided_by)
+        checks = [dict(c.get(name, {}).get("check", {}), reason=0) for c in (before, now)]
+        if checks[0].get("kind") == "alike":
+            checks[0]["statistic"] = "std"
+        is_same = checks[0] == checks[1]
+        if "/" in row.id:
+            new = number_again(row, printed)
+        elif not is_same:
+            new = WAITS
+        elif row.verdict in KEPT or counts is None:
+            new = row.verdict
+        else:
+            new = _verdict_on_counts(*counts)
+            new += "*" if 1 < counts[2] != counts[0] else ""
+        found[name] = new, counts
+        yield row.id, row.of, row.verdict, new, rule_of(claim, is_same)
+    for name, claim in now.items():
+        if "check" in claim:
+            if name not in before:
+                yield name, claim.get("of", "paper"), "", WAITS, "new"
+            continue
+        deciding = [c["id"] for c in now.values() if c.get("under") == name and c.get("decides")]
+        parts = [found.get(i, (WAITS, None)) for i in deciding]
+        comparable = [part for part in parts if part[0] not in KEPT] or parts
+        if any(new == WAITS for new, _ in comparable):
+            new = WAITS
+        elif any(new in KEPT for new, _ in parts) and comparable == parts:
+            new = parts[0][0]
+        else:
+            held, failed, n = (sum(counts[i] for _, counts in comparable) for i in range(3))
+            new = _verdict_on_counts(held, failed, n) + ("*" if held < n > 1 else "")
+        yield name, claim.get("of", "paper"), "", new, f"row of {len(deciding)} claims"
+
+
+if __name__ == "__main__":
+    lines = [
+        "| claim | of | published | by the new rules | rule |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for paper in PAPERS:
+        lines += [f"| {' | '.join(cells)} |" for cells in changes(paper, sys.argv[1])]
+    write_into(ROOT / "docs/results/changes.md", "changes", "\n".join(lines))
