@@ -349,8 +349,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         released = self._merged, self._decoded
         if not self._rounds:
             return standard_errors(*released, rows=rows, random_state=random_state)
-        how = {"rows": rows, "random_state": random_state}
-        return errors_after_rounds(*released, self._rounds, **how)
+        return errors_after_rounds(*released, self._rounds, rows=rows, random_state=random_state)
 
     def _records(self, X, groups=None, reset=True):
         """Return the rows of X that count, checked for what is public of them."""

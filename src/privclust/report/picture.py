@@ -194,7 +194,7 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
         if coordinate.spreads is not None:
             ends = x[place] + coordinate.spreads[place] * np.array([-1.0, 1.0])
             axes.plot(ends, [place, place], color=_colour(place), alpha=0.25, linewidth=8)
-        _draw_bars(axes, clusters, place, (x[place], place), coordinate.width_95[place])
+        _draw_bars(axes, clusters, place, (x[place], float(place)), coordinate.width_95[place])
     _draw_discs(axes, clusters, x, places)
     axes.set_xlabel(_plain(coordinate.name))
     _set_ticks(axes.xaxis, coordinate)

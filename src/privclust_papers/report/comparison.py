@@ -110,7 +110,7 @@ def _mcnemar(values: np.ndarray, level: float) -> tuple[float, float]:
     Which side of 0 it lies on is exact: among trials that differ, both signs are as likely where
     the shares are the same.
     """
-    n, more, differ = len(values), np.sum(values > 0), np.sum(values != 0)
+    n, more, differ = len(values), int(np.sum(values > 0)), int(np.sum(values != 0))
     if not differ:
         most = _clopper_pearson(0, n, level)[1]
         return -most, most

@@ -171,7 +171,7 @@ def _judged(
     return _Judgement(
         outcomes,
         sentence,
-        TOLERANCES[check["kind"]].format(**check | {"chance_alone": several}),
+        TOLERANCES[check["kind"]].format(**{**check, "chance_alone": several}),
         sorted(set(table["source"])),
         check["kind"] not in WITHOUT_INTERVAL,
         "chance" in check and at_chance(check, table),
