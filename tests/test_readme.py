@@ -1,4 +1,4 @@
-"""The README's Python and commands run as they stand, and what it counts is so."""
+"""Python and commands of the README and of the pages it leads to run; what it counts is so."""
 
 import re
 import shlex
@@ -24,7 +24,10 @@ from privclust_papers.report.verdicts import (
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 TEXT = README.read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+FLAT = " ".join(TEXT.split())
+EXAMPLES = ROOT / "docs/examples.md"  # those of the other kinds of data
+PYTHON = re.compile(r"```python\n(.*?)```", re.S)
+COMMANDS, MOMENTS = ROOT / "docs/command.md", ROOT / "docs/methods/moment_subspace_clustering.md"
 
 
 def check_kmeans(found):
@@ -60,7 +63,7 @@ def check_retrieval(found):
         for i in np.tile(others, 16)
     ]
     assert np.bincount(gallery).tolist() == [10] * 5  # chance is a fifth
-    assert 0.4 < np.mean(right) < 0.6  # the README: about half
+    assert 0.4 < np.mean(right) < 0.6  # the page: about half
 
 
 CHECKS = {
@@ -71,20 +74,35 @@ CHECKS = {
 }
 
 
-def test_the_readme_has_one_example_of_each_kind():
-    assert [[name for name in CHECKS if f"{name}(" in block] for block in BLOCKS] == [
+def blocks(page):
+    return PYTHON.findall(page.read_text(encoding="utf-8"))
+
+
+def test_the_readme_and_the_page_of_examples_have_one_of_each_kind():
+    found = blocks(README) + blocks(EXAMPLES)
+    assert len(blocks(README)) == 1
+    assert [[name for name in CHECKS if f"{name}(" in block] for block in found] == [
         [name] for name in CHECKS
     ]
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_python_of_the_readme_does_what_it_says(name):
+def test_an_example_does_what_it_says(name, capsys):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     if name == "RetrievalClient":
         pytest.importorskip("onnxruntime", reason="features need the extra privclust[images]")
-    (block,) = (block for block in BLOCKS if f"{name}(" in block)
+    (page, block), *others = (
+        (page, block)
+        for page in (README, EXAMPLES)
+        for block in blocks(page)
+        if f"{name}(" in block
+    )
+    assert not others
     found = {}
-    exec(compile(block, str(README), "exec"), found)
+    exec(compile(block, str(page), "exec"), found)
+    if page == README:
+        (printed,) = re.findall(r"```text\n(.*?)```", TEXT, re.S)
+        assert capsys.readouterr().out == printed
     CHECKS[name](found)
 
 
@@ -115,7 +133,31 @@ def test_the_readme_counts_rows_of_the_frontier_as_the_results_have_them():
     table = pd.read_csv(ROOT / "docs/results/frontier/verdicts.csv")
     rows = table[(table["target"] == "frontier_tab1") & (table["of"] == OURS)]
     assert (rows["verdict"] == REPRODUCED).all()
-    assert f"of its 34 rows {len(rows)} are judged, all for\n`CompressiveKMeans`" in TEXT
+    assert f"all six of the picture, in each of its {len(rows)} rows" in FLAT
+    assert f"The published table has 34 rows. The other {34 - len(rows)} need files" in FLAT
+
+
+def test_the_readme_compares_with_other_methods_as_the_results_do():
+    table = pd.read_csv(ROOT / "docs/results/frontier/frontier_tab1.csv")
+    ours, without = (
+        table[table["method"] == method].set_index("set") for method in ("compressive", "lloyd")
+    )
+    printed = ours[["PE", "HDPE", "Google LSH", "FastLloyd", "diffprivlib", "ICML17"]]
+    assert printed.notna().any().all()
+    assert (ours["mean"] < printed.min(axis=1)).all()
+    factors = ours["mean"] / without["mean"]
+    assert f"within 2 % of Lloyd's in {(factors < 1.02).sum()} of the {len(factors)} rows" in FLAT
+    assert f"The largest factor is {factors.max():.2f}." in FLAT
+
+
+def test_the_readme_counts_known_faults_as_the_page_of_the_audit_does():
+    page = (ROOT / "docs/audit.md").read_text(encoding="utf-8")
+    counts = (
+        r"^Found: (\d+ of \d+) from outputs alone.* Of (\d+) private mechanisms, convicted: none"
+    )
+    ((found, private),) = re.findall(counts, page, re.M)
+    stated = f"the audit finds {found} known faults, and accuses none of {private} private"
+    assert stated in FLAT
 
 
 def test_the_readme_alone_counts_the_papers():
@@ -131,7 +173,7 @@ def test_the_readme_alone_counts_the_papers():
     n_private = sum("private" in found for found in promises)
     numbers = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     first = TEXT.split("\n\n")[1].replace("\n", " ")
-    assert first.startswith(f"{numbers[len(papers)].capitalize()} papers on ")
+    assert f" {numbers[len(papers)]} papers on " in first
     assert f" {numbers[n_private]} of them under differential privacy" in first
     counted = re.compile(rf"\b({'|'.join(numbers[2:])})\s+papers\b", re.IGNORECASE)
     elsewhere = ["pyproject.toml", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md"]
@@ -145,30 +187,34 @@ def test_the_readme_alone_counts_the_papers():
 def test_what_the_readme_links_to_is_there():
     links = re.findall(r"\]\(([^)]*)\)", TEXT)
     assert len(links) > 10
-    assert [link for link in links if not (ROOT / link).is_file()] == []
+    for link in links:
+        name, _, anchor = link.partition("#")
+        text = (ROOT / name).read_bytes().decode(errors="ignore")
+        headings = re.findall(r"^#+ (.*)$", text, re.M)
+        assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
-def run_commands_of_the_readme(command, records_of_day, is_wanted):
-    """Write two days' records and run the sketches and the decoding of the README on them."""
+def run_commands_of(page, command, records_of_day):
+    """Write two days' records and run the sketches and the decoding of a page on them."""
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
-    lines = re.findall(r"^privclust (?:sketch|decode) .*$", TEXT, re.M)
-    wanted = [line for line in lines if is_wanted("--subspaces" in line)]
-    assert [line.split()[1] for line in wanted] == ["sketch", "sketch", "decode"]
+    text = page.read_text(encoding="utf-8").replace("\\\n", "")
+    lines = re.findall(r"^privclust (?:sketch|decode) .*$", text, re.M)
+    assert [line.split()[1] for line in lines] == ["sketch", "sketch", "decode"]
     for day, records in enumerate(records_of_day, start=1):
         columns = [f"a{j}" for j in range(records.shape[1])]
         pd.DataFrame(records, columns=columns).to_csv(f"day{day}.csv", index=False)
-    for line in wanted:
+    for line in lines:
         code, _, err = command(*shlex.split(line)[1:])
         assert code == 0, err
 
 
-def test_commands_of_the_readme_find_the_clusters(command_in_folder):
+def test_commands_of_the_page_of_commands_find_the_clusters(command_in_folder):
     rng = np.random.default_rng(0)
     days = [
         rng.normal(rng.choice([-4.0, 0.0, 4.0], size=(10_000, 1)), 1.0, (10_000, 2))
         for _ in range(2)
     ]
-    run_commands_of_the_readme(command_in_folder, days, lambda of_subspaces: not of_subspaces)
+    run_commands_of(COMMANDS, command_in_folder, days)
     centers = pd.read_csv("centers.csv").sort_values("x1")
     expected = np.repeat([[-4.0], [0.0], [4.0]], 2, axis=1)
     assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5
@@ -191,9 +237,9 @@ def test_the_command_of_the_readme_leads_from_a_table_to_a_report(command_in_fol
     assert "one group" in Path("out/report.html").read_text()
 
 
-def test_commands_of_the_readme_find_the_subspaces(command_in_folder):
+def test_commands_of_the_page_of_moments_find_the_subspaces(command_in_folder):
     X, _, truth = subspace_mixture(20_000, 3, 5, 2, np.random.default_rng(0), noise=0.05)
-    run_commands_of_the_readme(command_in_folder, np.split(X, 2), lambda of_subspaces: of_subspaces)
+    run_commands_of(MOMENTS, command_in_folder, np.split(X, 2))
     vectors = pd.read_csv("bases.csv").filter(regex="^x").to_numpy()
     bases = vectors.reshape(3, 2, 5).transpose(0, 2, 1)
     assert wasserstein_distance(bases, truth) < 0.2  # at random about 2.6

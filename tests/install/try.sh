@@ -17,7 +17,7 @@ mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 fast=(-m pytest -q -n 2 -m "not system and not slow" tests/library tests/audit tests/attacks)
 echo "in $folder"
 
-# The commands of README.md, as a user without anything else gives them.
+# The commands of docs/reproduce.md, as a user without anything else gives them.
 debian() {
   local root=$folder/$1 packages=ca-certificates,git,make,python3,python3-venv
   debootstrap --variant=minbase --include="$packages" "$1" "$root" "$mirror" "$2"

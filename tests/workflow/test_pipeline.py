@@ -145,9 +145,9 @@ def test_every_real_target_can_be_planned_at_both_efforts(new_project, monkeypat
         assert {name: plan.get(name) for name in targets} == dict.fromkeys(targets, 1)
 
 
-def test_every_command_of_the_readme_can_be_planned(new_project):
+def test_every_command_for_the_papers_can_be_planned(new_project):
     project = new_project(small=False)
-    lines = (ROOT / "README.md").read_text().splitlines()
+    lines = (ROOT / "docs/reproduce.md").read_text().splitlines()
     commands = [line.partition("#")[0].split() for line in lines if line.startswith("snakemake ")]
     assert len(commands) >= 5
     for command in commands:
