@@ -11,7 +11,8 @@ turns a Laplace scale of 2 sqrt(d) / eps' on s_k into the paper's 2 sqrt(d) / (e
 eq. (15). The guarantee, however, no longer hangs on N~_k, which may come out small or negative.
 
 A row adds gamma (x) phi(x), a Kronecker product with gamma on the simplex. Replacing it changes,
-over all components together (notation: l1 / l2 sensitivity, and rho of noise with share eps'),
+over all components together (notation: l1 / l2 sensitivity, and the leading term of rho, for small
+eps', of noise with share eps'),
 
 ====================  ========  ======  =====================================  =================
 statistic             l1        l2      noise                                  rho
@@ -28,8 +29,8 @@ counts and sums                 2       normal 2/share                         s
 
 The last two: |phi|^2 = 1 + |x|^2 + |x|^4 <= 3 and phi(x)'phi(x') = 1 + x'x' + (x'x')^2 >= 0, so
 |gamma (x) phi - gamma' (x) phi'|^2 <= 3 + 3, attained by unit rows in different components. For
-independent Laplace noise of scale b on every entry rho is l2^2 / (2 b^2), since each entry is a
-pure release of its own.
+independent Laplace noise of scale b on every entry rho is below l2^2 / (2 b^2), since each entry is
+a pure release of its own (`privclust.privacy.accounting.laplace_rho`).
 
 That is the textbook; what is computed is rounded (`privclust.mixtures._exact_kernels`). Rows are
 rounded so that they are in the ball still. Each component then gets, in place of gamma, gamma u and
@@ -73,8 +74,8 @@ from privclust.privacy.measurements import (
     Gaussian,
     Laplace,
     Wishart,
-    claimed_rho,
     largest_share,
+    share_of_rho,
 )
 
 RELATION = Neighbours.REPLACE_ONE
@@ -204,7 +205,7 @@ def budget_share(settings: PlanSettings, epsilon: float, delta: float, accountin
         if settings.variant == "paper":
             return printed
     rho = epsilon if accounting == "cdp" else zcdp_rho(epsilon, delta)
-    return min(printed, math.sqrt(rho / claimed_rho(perturbations(settings, 1.0).values())))
+    return min(printed, share_of_rho(lambda s: perturbations(settings, s).values(), rho))
 
 
 def _printed_share(settings: PlanSettings, epsilon: float, delta: float, accounting: str) -> float:

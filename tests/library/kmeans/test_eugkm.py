@@ -73,7 +73,8 @@ def test_losses_follow_from_the_changes_of_counts(neighbours, delta, law):
         assert release.loss.rho == pytest.approx((l2 / scale) ** 2 / 2)
     else:
         assert release.loss.epsilon == pytest.approx(l1 / scale)
-        assert release.loss.rho == pytest.approx((l2 / scale) ** 2 / 2)
+        expected = l1 * (1 / scale + math.exp(-1 / scale) - 1)  # counts change by 1 each
+        assert release.loss.rho == pytest.approx(expected)
 
 
 def test_number_of_cells_follows_the_noise():

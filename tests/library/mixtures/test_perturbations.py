@@ -12,9 +12,18 @@ from scipy import stats
 from privclust.mixtures._noisy_statistics import add_noise
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.privacy.accounting import advanced_composition
+from privclust.privacy.measurements import Laplace
 
 TYPES = ("zero", "spherical", "diag", "full")
 DELTA = 1e-5
+
+
+def of_laplace(l1, l2):
+    """rho of Laplace noise of scale 1 for changes of l1 and l2, exact if entries change alike."""
+    if not l1:
+        return 0.0
+    change = l2**2 / l1
+    return l1 / change * (change + math.exp(-change) - 1.0)
 
 
 def settings(kind="full", noise="joint", variant="corrected", d=2, k=3, n_iter=10, mean_delta=1e-3):
@@ -154,13 +163,15 @@ def test_sensitivities_hold_and_are_attained(kind, noise, d):
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian", "joint"])
 def test_losses_follow_from_the_changes_found(kind, noise, d):
-    """rho is l2^2 / (2 b^2) for Laplace and for normal noise, epsilon is l1 / b; all clusters."""
+    """rho is l2^2 / (2 b^2) for normal noise, epsilon is l1 / b for Laplace; all clusters."""
     share = 0.3
     for name, part in perturbations(settings(kind, noise, d=d), share).items():
         l1, l2 = (largest_change(name, kind, order, 3, d) for order in (1, 2))
         normal = part.mechanism == "gaussian"
         assert part.claimed.count == 10
         rho = l2**2 / (2.0 * part.scale**2)
+        if not normal:
+            rho = of_laplace(l1 / part.scale, min(l1, l2) / part.scale)
         assert rho <= part.claimed.rho * (1 + 1e-9)
         assert rho >= 0.98 * part.claimed.rho
         if normal:
@@ -181,14 +192,20 @@ def test_losses_of_the_table(d):
     }
     square = share**2
     for kind in TYPES:
-        assert rho[kind, "laplace", "counts"] == pytest.approx(square / 4)
-        assert rho[kind, "laplace", "sums"] == pytest.approx(square / (2 * d))
+        assert rho[kind, "laplace", "counts"] == pytest.approx(of_laplace(share, share / 2**0.5))
+        # sums change by 2 sqrt(d) in l1 and by 2 in l2
+        expected = of_laplace(share, share / d**0.5)
+        assert rho[kind, "laplace", "sums"] == pytest.approx(expected, rel=1e-5)
+        assert rho[kind, "laplace", "sums"] < square / (2 * d)
         assert rho[kind, "gaussian", "sums"] == pytest.approx(square / (2 * c**2))
         assert rho[kind, "joint", "joint"] == pytest.approx(square / 2)
     for kind in ("spherical", "diag"):
-        assert rho[kind, "laplace", "second_moments"] == pytest.approx(square)
-    expected = 4 * square / (d + 1) ** 2
-    assert rho["full", "laplace", "second_moments"] == pytest.approx(expected)
+        moments = rho[kind, "laplace", "second_moments"]
+        assert moments == pytest.approx(of_laplace(2 * share, 2**0.5 * share), rel=1e-5)
+        assert moments < square
+    epsilon, mu = 2 * share, 2**1.5 * share / (d + 1)
+    expected = of_laplace(epsilon, min(mu, epsilon))
+    assert rho["full", "laplace", "second_moments"] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -197,9 +214,11 @@ def test_losses_of_the_table(d):
 def test_the_papers_count_is_not_too_small_in_k_means_mode(noise, k, d):
     """What variant "paper" claims without second moments is at least what the noise costs."""
     for name, part in perturbations(settings("zero", noise, "paper", d=d, k=k), 0.3).items():
-        l2 = largest_change(name, "zero", 2, k, d)
-        claimed = part.claimed.rho * part.claimed.count
-        assert 10 * l2**2 / (2.0 * part.scale**2) <= claimed * (1 + 1e-9)
+        l1, l2 = (largest_change(name, "zero", norm, k, d) for norm in (1, 2))
+        cost = l2**2 / (2.0 * part.scale**2)
+        if isinstance(part, Laplace):
+            cost = of_laplace(l1 / part.scale, min(l1, l2) / part.scale)
+        assert 10 * cost <= part.claimed.rho * part.claimed.count * (1 + 1e-9)
 
 
 # --- budgets ---------------------------------------------------------------------------------

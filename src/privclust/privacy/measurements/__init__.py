@@ -19,6 +19,7 @@ from privclust.privacy.measurements._calibration import (
     largest_share,
     mod_sulq_scale,
     second_moment_noise,
+    share_of_rho,
 )
 from privclust.privacy.measurements._exponential import Exponential
 from privclust.privacy.measurements._gaussian import Gaussian, SmoothGaussian, SymmetricGaussian
@@ -45,4 +46,5 @@ __all__ = [
     "largest_share",
     "mod_sulq_scale",
     "second_moment_noise",
+    "share_of_rho",
 ]

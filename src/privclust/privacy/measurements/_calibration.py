@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
+from scipy.optimize import brentq
+
 from privclust.core.validation import check_integer
 from privclust.core.warn import warn_caller
 from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
@@ -15,6 +17,7 @@ from privclust.privacy.measurements._measurement import Measurement
 from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 _UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
+_SMALL_SHARE = 1e-3
 _ROUNDING = 1e-8  # of zCDP, that calibrations of parts may be off together
 
 
@@ -61,6 +64,31 @@ def claimed_rho(measurements: Iterable[Measurement]) -> float:
     1.5
     """
     return total_rho(noise.claimed for noise in measurements)
+
+
+def share_of_rho(measurements_at: Callable[[float], Iterable[Measurement]], rho: float) -> float:
+    """Return the largest share whose measurements cost at most rho in zCDP, as claimed.
+
+    Parameters are those of `largest_share`, but for rho, positive.
+
+    Examples
+    --------
+    >>> round(share_of_rho(lambda share: [Gaussian.of_share(_UNIT, share, 3)], 1.5), 6)
+    1.0
+    """
+
+    def spent(share: float) -> float:
+        return claimed_rho(measurements_at(share))
+
+    # the cost grows with the square of a small share, and of a large one by no more than that
+    low = 0.5 * _SMALL_SHARE * math.sqrt(rho / spent(_SMALL_SHARE))
+    high = 2.0 * low
+    while spent(high) <= rho:
+        low, high = high, 2.0 * high
+    share = float(brentq(lambda share: spent(share) - rho, low, high, xtol=1e-15 * low, rtol=1e-14))
+    while spent(share) > rho:
+        share *= 1.0 - 1e-13
+    return share
 
 
 @lru_cache(maxsize=1024)
