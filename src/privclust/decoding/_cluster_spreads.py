@@ -51,8 +51,9 @@ def spread_errors(points: np.ndarray, centers: np.ndarray, changes: np.ndarray) 
     squares = (points - means[labels]) ** 2 - variances[labels]
     errors = np.empty_like(variances)
     for j, square in enumerate(squares.T):
-        moves = csr_array((square, (labels, np.arange(n))), shape=(k, n)) @ changes
-        errors[:, j] = moves.std(axis=1) / counts
+        unit = float(np.abs(square).max()) or 1.0  # squares of squares may overflow
+        moves = csr_array((square / unit, (labels, np.arange(n))), shape=(k, n)) @ changes
+        errors[:, j] = unit * moves.std(axis=1) / counts
     return error_of_root(variances, errors)
 
 

@@ -47,7 +47,7 @@ from privclust.kmeans._fit_budget import FitBudget
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
 from privclust.kmeans._projection import Projection
-from privclust.kmeans._round_errors import errors_after_rounds, spreads_of_rounds
+from privclust.kmeans._round_errors import errors_after_rounds, mean_inertia_of, widths_of_rounds
 from privclust.kmeans._rounds import centers_by_rounds, parts_of_rounds
 from privclust.kmeans.last_rounds import pays
 from privclust.privacy import Neighbours, noise_source
@@ -498,7 +498,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
         counts = np.maximum(last.counts, 1.0)
         self.weights_ = counts / counts.sum()
-        self.mean_inertia_ = max(float(d * self.weights_ @ last.spreads), 0.0)
+        self.mean_inertia_ = mean_inertia_of(last)
         detected = detected_clusters(
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
@@ -508,8 +508,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Return the standard deviation of each feature in each cluster, by what was released."""
         if self._projection is None:
             return self._decoded.spreads_about(self.cluster_centers_)
-        squares = np.maximum(spreads_of_rounds(self._rounds)[0], 0.0)
-        return np.repeat(np.sqrt(squares)[:, None], self.cluster_centers_.shape[1], axis=1)
+        return widths_of_rounds(self._rounds)
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""

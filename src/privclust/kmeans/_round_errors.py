@@ -1,9 +1,8 @@
 """How far noise and sampling may have moved centers that were found by rounds of noisy sums.
 
-`Round.errors` is the standard deviation by noise. The sampling error is estimated by k-means on
-rows drawn from the decoded mixture. After a projection the mixture has other features; the sampling
-error is then that of the mean of independent rows with the measured spread. Everything is
-post-processing.
+`Round.errors` is the standard deviation by noise. The sampling error is that of independent rows of
+normal clusters with the measured spread. Where a mixture of the same features was decoded, it is
+estimated by k-means on rows drawn from the mixture. Everything is post-processing.
 """
 
 from __future__ import annotations
@@ -37,6 +36,19 @@ def spreads_of_rounds(rounds: Sequence[Round]) -> tuple[np.ndarray, np.ndarray]:
     return (precisions * squares).sum(axis=0) / total, total**-0.5
 
 
+def widths_of_rounds(rounds: Sequence[Round]) -> np.ndarray:
+    """Return the root mean square of offsets in each cluster, per feature, (k, n_features)."""
+    roots = np.sqrt(np.maximum(spreads_of_rounds(rounds)[0], 0.0))
+    return np.repeat(roots[:, None], rounds[-1].centers.shape[1], axis=1)
+
+
+def mean_inertia_of(last: Round) -> float:
+    """Return the noisy mean squared distance of a row to its center, at least 0."""
+    counts = np.maximum(last.counts, 1.0)
+    weights = counts / counts.sum()
+    return max(float(last.centers.shape[1] * weights @ last.spreads), 0.0)
+
+
 @one_blas_thread
 def errors_after_rounds(
     sketch: Sketch,
@@ -54,35 +66,59 @@ def errors_after_rounds(
     last = rounds[-1]
     rng = decoding_generator(random_state, sketch, "errors", last.centers)
     draws = draw_errors(sketch, decoded, rows, rng, of_means=True)
-    counts, d = np.maximum(last.counts, 1.0), last.centers.shape[1]
-    spreads, n = np.maximum(last.spreads, 0.0), float(counts.sum())
-    weights = counts / n
-    covariances = (last.errors**2)[:, None, None] * np.eye(d)
-    of_weights = (last.count_noise / n) ** 2
-    of_inertia = [*(d * weights * last.spread_noise)]
     is_reliable = draws.is_reliable
     if decoded.starts is not None:
         is_reliable = is_reliable & decoded.starts.recurs
-    of_spreads = draws.spreads
-    if decoded.centers.shape[1] == d:
-        of_rows = summary_of_draws(draws.centers - draws.start, draws)
-        covariances = covariances + of_rows.covariances
-        of_weights = of_weights + of_rows.weights**2
-        of_inertia.append(of_rows.mean_inertia)
-        # a center that a round moved to another cluster is not the one that was decoded
-        is_same = nearest_center(last.centers, draws.start) == np.arange(len(counts))
-        is_reliable = is_reliable & is_same
-    else:
-        of_spreads = np.repeat(error_of_root(*spreads_of_rounds(rounds))[:, None], d, axis=1)
-    if rows and decoded.centers.shape[1] != d:
-        covariances = covariances + (spreads / counts)[:, None, None] * np.eye(d)
-        of_weights = of_weights + weights * (1.0 - weights) / n
-        of_inertia += [*(np.sqrt(2.0 * d * weights / n) * spreads)]
+    if decoded.centers.shape[1] != last.centers.shape[1]:
+        return errors_of_rounds(rounds, is_reliable, rows=rows)
+    of_noise = errors_of_rounds(rounds, is_reliable, rows=False)
+    of_rows = summary_of_draws(draws.centers - draws.start, draws)
+    covariances = of_noise.covariances + of_rows.covariances
+    # The decoded mixture of tight clusters is wider than they are. So its error is taken relative
+    # to its own mean squared distance, and multiplied by the distance that the rounds measured.
+    drawn = float(np.mean(draws.inertias)) or 1.0
+    of_inertia = of_rows.mean_inertia / drawn * mean_inertia_of(last)
+    # a center that a round moved to another cluster is not the one that was decoded
+    is_same = nearest_center(last.centers, draws.start) == np.arange(len(last.counts))
     return StandardErrors(
         np.sqrt(np.einsum("kii->ki", covariances)),
         covariances,
+        np.hypot(of_noise.weights, of_rows.weights),
+        math.hypot(of_noise.mean_inertia, of_inertia),
+        is_reliable & is_same,
+        draws.spreads,
+    )
+
+
+def errors_of_rounds(
+    rounds: Sequence[Round], is_reliable: np.ndarray, *, rows: bool = True
+) -> StandardErrors:
+    """Return standard errors from released rounds, as of normal clusters of one width each.
+
+    `is_reliable` (n_clusters,) is passed on. With `rows` the rows are taken as drawn from a
+    population, and the errors include those of sampling.
+    """
+    last = rounds[-1]
+    counts, d = np.maximum(last.counts, 1.0), last.centers.shape[1]
+    squares, of_squares = spreads_of_rounds(rounds)
+    spreads, n = np.maximum(last.spreads, 0.0), float(counts.sum())
+    weights = counts / n
+    of_centers = last.errors**2
+    # the noise of a count is in the sum that it is divided by as well
+    kept = 1.0 - 2.0 * weights + len(counts) * weights**2
+    of_weights = kept * (last.count_noise / n) ** 2
+    of_inertia = [*(d * weights * last.spread_noise)]
+    if rows:
+        of_centers = of_centers + spreads / counts
+        of_weights = of_weights + weights * (1.0 - weights) / n
+        of_inertia += [*(np.sqrt(2.0 * d * weights / n) * spreads)]
+        of_squares = np.hypot(of_squares, np.maximum(squares, 0.0) * np.sqrt(2.0 / (d * counts)))
+    of_spreads = error_of_root(squares, of_squares)
+    return StandardErrors(
+        np.repeat(np.sqrt(of_centers)[:, None], d, axis=1),
+        of_centers[:, None, None] * np.eye(d),
         np.sqrt(of_weights),
         math.hypot(*of_inertia),  # squares of what has four powers of the bounds would overflow
         is_reliable,
-        of_spreads,
+        np.repeat(of_spreads[:, None], d, axis=1),
     )
