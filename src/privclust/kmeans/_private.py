@@ -20,7 +20,7 @@ _METHODS = ("auto", "tree", "sketch")
 _MOST_FEATURES_OF_TREE = 2
 _FROM_METHOD = (
     *("cluster_centers_", "labels_", "guarantee_", "left_out_", "is_detected_"),
-    *("is_stable_", "cluster_spreads_"),
+    *("is_stable_", "cluster_spreads_", "mean_inertia_"),
     *("n_features_in_", "feature_names_in_", "_n_public", "_reads_list"),
 )
 
@@ -71,7 +71,11 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     is_stable_ : bool
         Whether starts of the decoder agree; of ``"sketch"`` only (see `CompressiveKMeans`).
     cluster_spreads_ : ndarray of shape (n_clusters, n_features)
-        Standard deviation of each feature in each cluster; of ``"sketch"`` only.
+        Standard deviation of each feature in each cluster, in units of the feature. Of ``"tree"``
+        the root mean square over features, the same for each.
+    mean_inertia_ : float
+        Noisy mean squared distance of a row to its center, in squared units of the features.
+        ``estimator_.standard_errors()`` has its standard error, and those of centers and spreads.
     left_out_ : privclust.privacy.NoisyCount or None
         Noisy number of rows (of persons, with `groups`) that are left out, if there is any.
     guarantee_ : privclust.privacy.Guarantee
@@ -100,6 +104,7 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     is_detected_: np.ndarray
     is_stable_: bool
     cluster_spreads_: np.ndarray | None
+    mean_inertia_: float
     method_: str
     estimator_: TreeKMeans | CompressiveKMeans
 
@@ -146,6 +151,8 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
 
         Raises
         ------
+        TypeError
+            If X holds no rows: a sketch, or an iterator, which can be read only once.
         ValueError
             If X, groups or a parameter are not as described, or if there are fewer rows (or groups)
             than clusters where their number is public.

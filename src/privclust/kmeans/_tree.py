@@ -8,13 +8,16 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.validation import DELTA, check_parameters
+from privclust.decoding import StandardErrors
 from privclust.kmeans._cells import Cells, children, counts_behind
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
+from privclust.kmeans._round_errors import errors_of_rounds, mean_inertia_of, widths_of_rounds
 from privclust.kmeans._weighted import weighted_kmeans
 from privclust.kmeans.last_rounds import one_round, round_noise
 from privclust.privacy import Guarantee, Neighbours
@@ -37,6 +40,7 @@ _CELLS_A_CLUSTER = 4.0  # cells of the first level per cluster, about
 _OPENS = 1.5  # a cell is divided above this count, in sigmas of the next level
 _N_INIT = 10  # starts of k-means on the cells
 _WITHIN = 0.9  # fraction of a cluster's weight within the radius of the round
+_SHORT = 0.25  # move of the round, in radii, up to which standard errors are reliable
 _MAX_FEATURES = 10  # a cell has 2^d cells inside
 
 
@@ -66,9 +70,9 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means on an adaptive tree of noisy counts.
 
     For data of one to three features and many clusters, such as places on a map. Up to 10 features
-    are accepted; above 3 prefer `CompressiveKMeans`. The tree needs all rows at once, and the last
-    step reads them again. For streams use ``CompressiveKMeans.partial_fit`` or a
-    `privclust.sketches.Sketch`.
+    are accepted; above 3 prefer `CompressiveKMeans`. The rows are read several times, so X must
+    be an array or a frame. For streams use a `privclust.sketches.Sketch` or
+    ``CompressiveKMeans.partial_fit``.
 
     1. The declared box is cut into about four equal cells per cluster, and noisy counts of their
        rows are released.
@@ -129,6 +133,13 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         Noisy number of rows (of persons, with `groups`) that are left out. None if
         ``missing="middle"``, or if there is no guarantee.
     guarantee_ : privclust.privacy.Guarantee
+    cluster_spreads_ : ndarray of shape (n_clusters, n_features)
+        Noisy root mean square of a feature's offsets from the center in each cluster, over all
+        features and so the same for each; 0 if noise makes the square negative.
+    mean_inertia_ : float
+        Noisy mean squared distance of a row to its center, in squared units of the features; 0 if
+        noise makes it negative. `standard_errors` has its error. Rows farther from their center
+        than twice the radius of the iteration count as if they were there.
     n_cells_ : int
         Number of undivided cells, which were clustered.
     n_levels_ : int
@@ -136,7 +147,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 
     Notes
     -----
-    Memory is one sorted array of cell numbers, 8 bytes per row.
+    Memory in addition to X is about 18 bytes per row: sorted numbers of cells, then labels.
 
     Examples
     --------
@@ -151,6 +162,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 
     cluster_sizes_: np.ndarray
     is_detected_: np.ndarray
+    cluster_spreads_: np.ndarray
+    mean_inertia_: float
     n_cells_: int
     n_levels_: int
 
@@ -201,6 +214,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 
         Raises
         ------
+        TypeError
+            If X holds no rows: a sketch, or an iterator, which can be read only once.
         ValueError
             If X or groups are not as described, there are fewer rows (or groups) than clusters
             where their number is public, or a parameter is out of its range.
@@ -234,21 +249,53 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         self.guarantee_ = left_out.stated(promise)
         charge(self.guarantee_)
         self.left_out_ = left_out.release(source)
-        cells = Cells(X, box, levels.deepest, records.groups)
         n_samples = left_out.n_counted(self.left_out_, relation) if count_is_public else None
-        leaves, self.n_levels_ = _grow(cells, levels, n_samples, source)
+        # neither the cells nor labels are kept: each has 8 bytes per row
+        leaves, self.n_levels_ = _grow(
+            Cells(X, box, levels.deepest, records.groups), levels, n_samples, source
+        )
         self.n_cells_ = len(leaves.weights) >> X.shape[1]
         rng = unprotected_generator(source)
         centers = weighted_kmeans(leaves.points, leaves.weights, self.n_clusters, _N_INIT, rng)
-        labels, radii = nearest_center(X, centers), _radii(leaves, centers)
-        made = one_round(X, labels, centers, radii, of_round, source, records.groups)
+        radii, how = _radii(leaves, centers), (of_round, source, records.groups)
+        made = one_round(X, nearest_center(X, centers), centers, radii, *how)
+        # after a longer move many offsets were clipped, so that the move was still too short
+        self._is_short = np.linalg.norm(made.centers - centers, axis=1) <= _SHORT * radii
         centers = box.clipped(made.centers)
         self.cluster_centers_, self.cluster_sizes_ = centers, made.counts
         self.labels_ = records.labels(nearest_center(X, centers))
+        self._round, self.mean_inertia_ = made, mean_inertia_of(made)
+        self.cluster_spreads_ = widths_of_rounds([made])
         extent = made.extent * math.sqrt(X.shape[1])
         self.is_detected_ = detected_clusters(made.counts, made.count_noise, centers, extent)
         warn_of_noise(noise_message(self.is_detected_))
         return self
+
+    def standard_errors(self, *, rows: bool = True) -> StandardErrors:
+        """Return how far noise and sampling may have moved centers, weights and mean inertia.
+
+        They are computed from released numbers, at no privacy loss. The sampling error is that of
+        normal clusters with the measured spread. Weights are sizes divided by their sum.
+
+        Parameters
+        ----------
+        rows : bool
+            Whether the rows are taken as drawn from a population. False: errors by noise only.
+
+        Returns
+        -------
+        privclust.decoding.StandardErrors
+            `is_reliable` marks detected clusters that the iteration moved by at most a quarter of
+            the radius. A cluster narrower than the smallest cells may move farther; its rows are
+            then clipped, which the errors do not include, nor does that of `mean_inertia_`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self)
+        return errors_of_rounds([self._round], self.is_detected_ & self._is_short, rows=rows)
 
     def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
         """Return the noises of the levels, and of the round."""
@@ -273,7 +320,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
             noise.statement(f"counts of cells, level {level}")
             for level, noise in zip(numbers, levels.noises, strict=True)
         ]
-        lines.append(of_round.statement("sums and counts by cluster", units="radii"))
+        lines.append(of_round.statement("sums, counts and spreads by cluster", units="radii"))
         return Guarantee.of(
             lines,
             "none" if leaks else "approximate",

@@ -233,6 +233,8 @@ def private_records(
 
     Raises
     ------
+    TypeError
+        If X holds no rows: a sketch, or an iterator, which can be read only once.
     ValueError
         If X has another shape or type, or entries that are not finite and may not be. No entry is
         named.
@@ -243,6 +245,12 @@ def private_records(
         If, with `reset` and bounds that are declared or not needed, X seems to be scaled by its own
         statistics (`privclust.privacy.scaling`).
     """
+    if not is_frame(X) and not any(hasattr(X, name) for name in ("__len__", "__array__", "shape")):
+        raise TypeError(
+            f"X must be an array, a frame or a list of rows, got {type(X).__name__!r}; a stream is "
+            "sketched by privclust.sketches.Sketch.of, clusters of a sketch are found by "
+            "privclust.decoding.decode"
+        )
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE
     width = _declared_width(estimator) if reset else None
     if reset and width is None and isinstance(X, list | tuple):

@@ -37,6 +37,9 @@ def test_it_is_the_method_that_public_numbers_choose(d, delta, kind):
     assert model.guarantee_ == own.guarantee_
     assert model.weights_.sum() == pytest.approx(1.0)
     assert model.left_out_ == own.left_out_
+    assert model.mean_inertia_ == own.mean_inertia_
+    np.testing.assert_array_equal(model.cluster_spreads_, own.cluster_spreads_)
+    assert hasattr(model, "is_stable_") == (kind is CompressiveKMeans)
     np.testing.assert_array_equal(model.predict(X[:5]), own.predict(X[:5]))
 
 
@@ -74,7 +77,9 @@ def test_any_epsilon_and_any_scale_give_finite_results(power, method, neighbours
         warnings.simplefilter("ignore")
         model = PrivateKMeans(2, method=method, neighbours=neighbours, **how).fit(unit * X)
         assert np.isfinite(model.cluster_centers_).all()
-        if method == "sketch":
-            errors = model.estimator_.standard_errors(random_state=0)
-            assert np.isfinite(errors.centers).all()
-            assert np.isfinite(errors.mean_inertia)
+        random = {"random_state": 0} if method == "sketch" else {}
+        errors = model.estimator_.standard_errors(**random)
+        for told in (errors.centers, errors.weights, errors.spreads, errors.mean_inertia):
+            assert np.isfinite(told).all()
+        assert np.isfinite(model.cluster_spreads_).all()
+        assert np.isfinite(model.mean_inertia_)

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
+from sklearn.exceptions import NotFittedError
 
-from privclust.core.lloyd import inertia
-from privclust.kmeans import LloydKMeans, TreeKMeans
+from privclust.core.lloyd import inertia, nearest_center
+from privclust.kmeans import CompressiveKMeans, LloydKMeans, PrivateKMeans, TreeKMeans
 from privclust.kmeans._cells import Cells, children, counts_behind
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import Groups
+from privclust.sketches import Sketch, draw_frequencies
 
 ROW = st.floats(-2.0, 2.0) | st.sampled_from([-1.0, 0.0, 1.0, math.nan, math.inf, -math.inf])
 
@@ -117,7 +120,7 @@ def test_all_levels_and_rounds_together_cost_the_budget(neighbours, epsilon):
     assert guarantee.epsilon == pytest.approx(epsilon, rel=1e-6)
     names = [release.name for release in guarantee.releases]
     assert sum(name.startswith("counts of cells") for name in names) == 11 - 2 + 1
-    assert sum(name.startswith("sums and counts") for name in names) == 1
+    assert sum(name.startswith("sums, counts and spreads") for name in names) == 1
 
 
 def test_the_order_of_rows_does_not_matter(towns):
@@ -150,3 +153,104 @@ def test_any_number_of_any_rows(d):
 def test_too_many_features_are_refused():
     with pytest.raises(ValueError, match="X: got 11 features; TreeKMeans takes 10 at most"):
         fitted(np.zeros((20, 11)), 2)
+
+
+def four_places(d):
+    """Four places that are far from each other, in one or two features."""
+    if d == 1:
+        return np.array([[-0.75], [-0.25], [0.25], [0.75]])
+    return np.array([[-0.5, -0.5], [-0.5, 0.5], [0.5, -0.5], [0.5, 0.5]])
+
+
+def standardised_errors(d, n_fits, *, rows, epsilon, n=10_000, width=0.05):
+    """Return errors of seeded fits divided by their standard errors.
+
+    Every fit has its own rows, of four round clusters far from each other. Errors are those from
+    the population with `rows`, from the clusters of the rows otherwise.
+    """
+    found = {"centers": [], "weights": [], "spreads": [], "mean_inertia": []}
+    places = four_places(d)
+    for seed in range(n_fits):
+        rng = np.random.default_rng([d, seed])
+        labels = rng.integers(4, size=n)
+        X = places[labels] + width * rng.standard_normal((n, d))
+        model = fitted(X, 4, epsilon=epsilon, random_state=seed)
+        errors, own = (
+            model.standard_errors(rows=rows),
+            nearest_center(model.cluster_centers_, places),
+        )
+        assert sorted(own) == [0, 1, 2, 3]
+        centers, weights, variances = places, np.full(4, 0.25), np.full(4, width**2)
+        if not rows:
+            parts = [X[labels == j] for j in range(4)]
+            centers, weights = (
+                np.array([part.mean(axis=0) for part in parts]),
+                np.bincount(labels) / n,
+            )
+            variances = np.array([part.var(axis=0).mean() for part in parts])
+        sizes = model.cluster_sizes_ / model.cluster_sizes_.sum()
+        spreads = (model.cluster_spreads_ - np.sqrt(variances[own])[:, None]) / errors.spreads
+        found["centers"].append(((model.cluster_centers_ - centers[own]) / errors.centers).ravel())
+        found["weights"].append((sizes - weights[own]) / errors.weights)
+        found["spreads"].append(spreads[:, 0])
+        inertia_error = model.mean_inertia_ - d * weights @ variances
+        found["mean_inertia"].append([inertia_error / errors.mean_inertia])
+        np.testing.assert_array_equal(errors.is_reliable, model.is_detected_)
+        np.testing.assert_allclose(errors.covariances[:, 0, 0], errors.centers[:, 0] ** 2)
+    return {name: np.concatenate(values) for name, values in found.items()}
+
+
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize("d", [1, 2])
+def test_intervals_cover_at_their_level_and_are_not_too_wide(d, rows):
+    """Limits are those of as many independent intervals, exceeded by chance once in 1,000."""
+    found = standardised_errors(d, 60, rows=rows, epsilon=1.0)
+    for name, ratios in found.items():
+        for level, within in ((0.95, 1.96), (0.6827, 1.0)):
+            least, most = binom.ppf([5e-4, 1.0 - 5e-4], len(ratios), level)
+            covered = (np.abs(ratios) < within).sum()
+            assert least <= covered <= most, (name, level, covered / len(ratios))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_errors_are_marked_where_clusters_are_narrower_than_cells(d):
+    """Those marked reliable cover at their level, the others do not."""
+    inside, outside, wide = [], [], []
+    for seed in range(60):
+        rng = np.random.default_rng([d, seed])
+        places = four_places(d) + rng.uniform(-0.1, 0.1, (4, d))  # anywhere in their cells
+        width = [2e-3, 1e-4, 1e-5][seed % 3]
+        X = places[rng.integers(4, size=10_000)] + width * rng.standard_normal((10_000, d))
+        model = fitted(X, 4, random_state=seed)
+        errors = model.standard_errors()
+        offsets = model.cluster_centers_ - places[nearest_center(model.cluster_centers_, places)]
+        is_covered = np.abs(offsets) < 1.96 * errors.centers
+        inside.append(is_covered[errors.is_reliable].ravel())
+        outside.append(is_covered[~errors.is_reliable].ravel())
+        wide += [*errors.is_reliable] if width > 1e-3 else []
+    assert np.mean(wide) > 0.9  # a mark is seldom for nothing
+    inside, outside = np.concatenate(inside), np.concatenate(outside)
+    assert inside.sum() >= binom.ppf(5e-4, len(inside), 0.95)
+    assert outside.sum() < binom.ppf(5e-4, len(outside), 0.95)
+
+
+def test_errors_need_a_fit():
+    with pytest.raises(NotFittedError):
+        TreeKMeans(2).standard_errors()
+
+
+def a_sketch():
+    return Sketch.of(np.zeros((5, 2)), draw_frequencies(2, 10, variance=1.0, random_state=0))
+
+
+@pytest.mark.parametrize("estimator", [TreeKMeans, CompressiveKMeans, PrivateKMeans])
+@pytest.mark.parametrize(
+    "source", [a_sketch, lambda: iter([np.zeros((5, 2))]), lambda: map(np.zeros, [(5, 2)])]
+)
+def test_what_holds_no_rows_is_refused_with_what_takes_it(estimator, source):
+    X = source()
+    model = estimator(2, epsilon=1.0, delta=1e-6, bounds=(-1.0, 1.0), random_state=0)
+    with pytest.raises(TypeError, match=f"X must be .* got '{type(X).__name__}'; .*decode"):
+        model.fit(X)
+    if not isinstance(X, Sketch):
+        assert len(list(X)) == 1  # nothing was read
