@@ -4,17 +4,24 @@
 "choose" of `collection` with at most 3 features and at least 5,000 rows. A number is the mean over
 tables of the median ratio over trials, less 1, in per cent. ``--into docs/methods/tree_kmeans.md``
 writes the table there.
+
+``--scale 10_000_000 1000`` fits that many rows and clusters in the plane, and prints the CPU time
+of the fit, the memory of the rows, and the peak memory of the process.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
+import time
 from pathlib import Path
 
 import collection
+import numpy as np
 import pandas as pd
 from scratch import markdown, write_into
 
+from privclust.core.lloyd import inertia
 from privclust.kmeans import TreeKMeans, _tree
 
 LEAST_ROWS = 5_000  # noise alone decides on smaller tables
@@ -44,12 +51,37 @@ def excess(n_trials):
     return 100.0 * (rows.groupby("epsilon").ratio.mean() - 1.0)
 
 
+def scale(n, k, dtype):
+    """Fit many rows about many places, and print what the fit takes."""
+    rng = np.random.default_rng(0)
+    places, X = rng.uniform(-0.95, 0.95, (k, 2)), np.empty((n, 2), dtype)
+    for start in range(0, n, 100_000):  # so that drawing takes no memory
+        part = X[start : start + 100_000]
+        part[:] = places[rng.integers(k, size=len(part))]
+        part += 0.005 * rng.standard_normal(part.shape)
+    np.clip(X, -1.0, 1.0, out=X)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    print(f"{n:,} rows of {X.dtype}, {X.nbytes / 1e6:.0f} MB; {peak:.0f} MB before the fit")
+    start = time.process_time()
+    found = TreeKMeans(k, delta=1e-9, bounds=(-1.0, 1.0), random_state=0).fit(X)
+    cpu = time.process_time() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    excess = inertia(X, found.cluster_centers_) / inertia(X, places) - 1.0
+    print(f"k = {k:,}: {cpu:.0f} CPU seconds, peak memory {peak:.0f} MB, {found.n_cells_:,} cells")
+    print(f"loss above that of the places: {100.0 * excess:.1f} %")
+
+
 def main() -> None:
-    """Change one constant after another."""
+    """Change one constant after another, or fit once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--into", type=Path)
+    parser.add_argument("--scale", type=int, nargs=2, metavar=("ROWS", "CLUSTERS"))
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     arguments = parser.parse_args()
+    if arguments.scale:
+        scale(*arguments.scale, arguments.dtype)
+        return
     rows = [{DEFAULT: "as they are", CHANGED: "", **excess(arguments.trials)}]
     print(rows[-1], flush=True)
     for name, values in CHANGES.items():
