@@ -8,6 +8,7 @@ import pytest
 from privclust.core.fixed_point import FixedPoint
 from privclust.kmeans import CompressiveKMeans, TreeKMeans, _rounds, _tree
 from privclust.kmeans._cells import Cells
+from privclust.privacy.measurements import Gaussian
 from privclust_audit.inside import look_inside
 
 ROUNDS = CompressiveKMeans(
@@ -63,17 +64,68 @@ def a_level_counts_rows_twice(patch):
     patch.setattr(Cells, "counts", twice)
 
 
-def a_level_takes_another_share(patch):
+class ScaledNoise(Gaussian):
+    """Gaussian noise with its standard deviation multiplied by a factor of earlier releases."""
+
+    def release(self, exact, source, *more):
+        factor = self.factor_of(RELEASED)
+        RELEASED.append(Gaussian(self.sensitivity, factor * self.sigma).release(exact, source))
+        return RELEASED[-1]
+
+
+RELEASED = []  # counts of the levels of a fit
+
+
+def scale_noise_of_second_level(patch, factor):
+    """Multiply the noise of the second level by `factor`, a function of the first's release."""
     real = _tree._grow
 
-    def grow(cells, levels, n_samples, source):
+    def grow(cells, levels, *more):
+        RELEASED.clear()
+        noises = [ScaledNoise(noise.sensitivity, noise.sigma) for noise in levels.noises]
+        return real(cells, dataclasses.replace(levels, noises=tuple(noises)), *more)
+
+    def factor_of(self, released):
+        return factor(released[0]) if len(released) == 1 else 1.0
+
+    patch.setattr(ScaledNoise, "factor_of", factor_of, raising=False)
+    patch.setattr(_tree, "_grow", grow)
+
+
+def a_level_takes_another_share(patch):
+    scale_noise_of_second_level(patch, lambda first: 0.5)
+
+
+def a_share_depends_on_an_earlier_release(patch):
+    def factor(first):
+        return 0.5 if first.ravel()[0] < first.mean() else 1.0
+
+    scale_noise_of_second_level(patch, factor)
+
+
+def a_level_is_released_twice(patch):
+    real = _tree._grow
+
+    class Twice(Gaussian):
+        def release(self, *args):
+            return 0.5 * (super().release(*args) + super().release(*args))
+
+    def grow(cells, levels, *more):
         first, second, *others = levels.noises
-        second = dataclasses.replace(second, sigma=0.5 * second.sigma)
-        return real(
-            cells, dataclasses.replace(levels, noises=(first, second, *others)), n_samples, source
-        )
+        noises = first, Twice(second.sensitivity, second.sigma), *others
+        return real(cells, dataclasses.replace(levels, noises=noises), *more)
 
     patch.setattr(_tree, "_grow", grow)
+
+
+def the_radius_of_the_tree_is_that_of_the_rows(patch):
+    real = _tree.one_round
+
+    def of_rows(X, labels, centers, radii, *more):
+        most = np.linalg.norm(X - centers[labels], axis=1).max(initial=1e-9)
+        return real(X, labels, centers, np.full(len(centers), most), *more)
+
+    patch.setattr(_tree, "one_round", of_rows)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +136,9 @@ def a_level_takes_another_share(patch):
         (ROUNDS, a_split_goes_by_the_rows, "output"),
         (TREE, a_level_counts_rows_twice, "sensitivity"),
         (TREE, a_level_takes_another_share, "guarantee"),
+        (TREE, a_level_is_released_twice, "guarantee"),
+        (TREE, a_share_depends_on_an_earlier_release, "guarantee"),
+        (TREE, the_radius_of_the_tree_is_that_of_the_rows, "output"),
     ],
 )
 @pytest.mark.usefixtures("remembering_decoders")
@@ -95,3 +150,20 @@ def test_a_planted_fault_is_named(model, plant, kind, monkeypatch):
     assert result.verdict == "violated"
     assert kind in {each.violation.kind for each in result.findings}, str(result)
     assert look_inside(model, n_pairs=8, random_state=1).verdict == "nothing found"
+
+
+def test_the_noise_of_levels_is_acquitted_where_the_planted_factor_is_1(monkeypatch):
+    """The share is what convicts above, not the way in which it is planted."""
+    with monkeypatch.context() as patch:
+        scale_noise_of_second_level(patch, lambda first: 1.0)
+        assert look_inside(TREE, n_pairs=8, random_state=1).verdict == "nothing found"
+
+
+def test_a_radius_of_released_counts_is_acquitted(monkeypatch):
+    real = _tree.one_round
+
+    def of_radii(X, labels, centers, radii, *more):
+        return real(X, labels, centers, np.full(len(centers), radii.max()), *more)
+
+    monkeypatch.setattr(_tree, "one_round", of_radii)
+    assert look_inside(TREE, n_pairs=8, random_state=1).verdict == "nothing found"
