@@ -31,9 +31,11 @@ def spreads_of_rounds(rounds: Sequence[Round]) -> tuple[np.ndarray, np.ndarray]:
     It is the mean of the last rounds, each weighted by its precision. Noise may make it negative.
     """
     squares = np.array([found.spreads for found in rounds[-_SETTLED:]])
-    precisions = np.array([found.spread_noise**-2.0 for found in rounds[-_SETTLED:]])
+    noise = np.array([found.spread_noise for found in rounds[-_SETTLED:]])
+    least = np.maximum(noise.min(axis=0), np.finfo(float).tiny)
+    precisions = (least / np.maximum(noise, least)) ** 2  # relative: squares of noise may overflow
     total = precisions.sum(axis=0)
-    return (precisions * squares).sum(axis=0) / total, total**-0.5
+    return (precisions * squares).sum(axis=0) / total, least / np.sqrt(total)
 
 
 def widths_of_rounds(rounds: Sequence[Round]) -> np.ndarray:

@@ -70,6 +70,8 @@ def test_a_method_can_be_named():
 @example(-200.0, "sketch", "replace_one", 0.0)  # an OverflowError before
 @example(155.0, "sketch", "replace_one", 0.0)  # an error of a solver, after noise was charged
 @example(0.0, "sketch", "add_remove", 98.0)  # an infinite standard error
+@example(0.0, "tree", "add_remove", 98.0)  # precisions of 0
+@example(300.0, "tree", "replace_one", -18.0)  # and infinite ones
 def test_any_epsilon_and_any_scale_give_finite_results(power, method, neighbours, scale):
     X, unit = rows(2, 200), 10.0**scale
     how = {"epsilon": 10.0**power, "bounds": (-unit, unit), "random_state": 0}
