@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 from privclust.mixtures import PlanSettings, budget_share, perturbations
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.accounting import composed_epsilon
-from privclust.privacy.measurements import Gamma, Wishart, claimed_rho
+from privclust.privacy.measurements import Gamma, Measurement, Wishart, claimed_rho
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.shared.rows import Point
 from privclust_papers.shared.statements import Check, Setting, without_rows
@@ -271,10 +271,16 @@ def compose_budget(
     counted = corrected if mean_noise == "joint" else replace(corrected, variant="paper")
     plan = perturbations(corrected, share).values()
     losses = [noise.claimed for noise in plan]
-    costs = {"claimed_rho": claimed_rho(perturbations(counted, share).values())}
+    costs = {"claimed_rho": sum(map(_by_footnote_6, perturbations(counted, share).values()))}
     costs["rho"] = claimed_rho(plan)
     costs |= {f"epsilon_{name}": composed_epsilon(losses, delta) for name, delta in _DELTAS.items()}
     return {name: np.float64(cost) for name, cost in costs.items()}
+
+
+def _by_footnote_6(noise: Measurement) -> float:
+    """Return the paper's count: half the square of epsilon for a pure release."""
+    loss = noise.claimed
+    return loss.count * (loss.epsilon**2 / 2.0 if math.isfinite(loss.epsilon) else loss.rho)
 
 
 def _settings(setting: Setting, mean_noise: str) -> PlanSettings:

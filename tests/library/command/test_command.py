@@ -552,4 +552,7 @@ def test_of_a_center_that_noise_hides_no_error_is_told(run):
     code, out, _ = run("decode", "one.h5", "--clusters", "2", "--errors", "--seed", "1")
     header, *rows = (line.split(",") for line in out.splitlines())
     assert (code, header[-2:]) == (0, ["reliable", "detected"])
-    assert {tuple(row[3:]) for row in rows} == {("", "", "", "no", "no")}
+    assert {tuple(row[-2:]) for row in rows} == {("no", "no")}
+    errors = [header.index(name) for name in header if name.endswith("_error")]
+    assert len(errors) == 5  # of two coordinates, the weight and two spreads
+    assert {row[place] for row in rows for place in errors} == {""}

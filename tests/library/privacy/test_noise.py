@@ -4,6 +4,7 @@ Tests that draw from the operating system's entropy are unseeded: each fails by 
 probability of at most SYSTEM_ALPHA, all of them together below 10^-6.
 """
 
+import math
 import pickle
 import sys
 from collections import Counter
@@ -249,6 +250,8 @@ def test_noise_on_fixed_point_has_its_distribution_and_keeps_to_the_multiples(
     deviations = (noisy - (12345 + 2.0**-bits)) / scale
     assert stats.kstest(deviations, distribution.cdf).pvalue > SYSTEM_ALPHA
     if scale <= 100.0:  # then the sums are doubles themselves
+        if add is add_laplace:  # in steps of at most 2^-20 scales
+            bits = max(bits, math.ceil(20 - math.log2(scale)))
         steps = np.ldexp(noisy, bits)
         np.testing.assert_array_equal(steps, np.rint(steps))
 
@@ -263,6 +266,11 @@ def test_noise_is_added_to_the_integers_themselves(system, name, monkeypatch):
 
     monkeypatch.setattr("opendp.measurements.make_" + name, make)
     sums = np.array([[2**61, 2**61 + 1]])
-    noisy = getattr(system, "add_" + name)(FixedPoint(sums, 3), 0.5)
-    assert taken == [(sums.ravel().tolist(), 4.0)]
+    noisy = getattr(system, "add_" + name)(FixedPoint(sums, 3), 2.0**20)
+    assert taken == [(sums.ravel().tolist(), 2.0**23)]
     assert noisy.tolist() == [[2.0**58, 2.0**58]]
+    counts = FixedPoint(np.array([2**30, 3]), 0)
+    noisy = getattr(system, "add_" + name)(counts, 0.5)
+    steps = 2**21 if name == "laplace" else 1  # its price in zCDP is that of small steps
+    assert taken[1:] == [([steps * 2**30, steps * 3], steps * 0.5)]
+    assert noisy.tolist() == [2.0**30, 3.0]

@@ -234,6 +234,7 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
         "own_claims": [],
         "own_targets": [],
         "quantities": {"mtsc": {}},
+        "kinds": {"mtsc": {}},
     }
     page = json.loads(jobs.page_spec(of()))
     assert page["changed"] == {"seed": "7"}

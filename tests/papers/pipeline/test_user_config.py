@@ -131,7 +131,7 @@ def test_the_papers_say_which_fits_and_which_audit_are_open(plan_of, tmp_path):
 def test_claims_reach_the_scorecard(plan_of):
     claim = {"id": "better", "target": "ckm_fig3", "where": "here", "claim": "it is"}
     check = {"kind": "below", "experiment": "ckm_privacy", "metric": "relative_sse"}
-    claim["check"] = {**check, "method": "mine", "bound": 2}
+    claim["check"] = {**check, "method": "mine", "bound": 2, "reason": "twice the best"}
     (judged,) = plan_of({"mine": METHOD}, claims=[claim]).own_claims
     assert judged == {**claim, "paper": "ckm", "of": "ours"}  # counted apart from the paper's
     elsewhere = {**claim, "target": "mtsc_fig1"}

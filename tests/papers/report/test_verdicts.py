@@ -226,7 +226,7 @@ def test_a_few_of_the_papers_trials_judge_no_printed_number():
         assert whole["verdict"].tolist() == ["reproduced" if value == "10" else "not reproduced"]
 
 
-@pytest.mark.parametrize(("n", "verdicts"), [(19, ["too few trials"]), (20, ["partly"])])
+@pytest.mark.parametrize(("n", "verdicts"), [(19, ["too few trials"]), (20, ["consistent"])])
 def test_20_of_the_papers_trials_judge_a_number_and_a_margin(n, verdicts):
     table = trials({"a": 0.1}, n=n)["e"].query("d == 1")
     claim = {**HEAD, "check": {"kind": "printed"}}
@@ -282,16 +282,6 @@ def test_lower_compares_the_values_of_one_data_set():
     assert verdict(upper, tables)["verdict"] == "not reproduced"
     tie = {"e": trials({"a": 0.2, "c": 0.2}, n=1, spread=0.0)["e"].query("d == 1")}
     assert verdict(lower, tie)["verdict"] == "not reproduced"
-
-
-@pytest.mark.parametrize(("share", "low"), [(0, "0"), (1, "0.832")])
-def test_the_interval_of_a_share_lies_between_0_and_1(share, low):
-    tables = trials({"a": float(share)}, n=20, spread=0.0)
-    said = verdict({"kind": "below", "bound": 0.5, "by": ["d"]}, tables)["decided_by"]
-    assert f"95 % interval {low} to {'0.168' if share == 0 else '1'}" in said
-    beyond = trials({"a": 0.0}, n=20, spread=1.0)
-    said = verdict({"kind": "below", "bound": 0.5, "by": ["d"]}, beyond)["decided_by"]
-    assert re.search(r"95 % interval -\S+ to", said)  # no share: nothing is cut off
 
 
 def test_substitutes_and_missing_results_are_not_judged():
