@@ -1,7 +1,8 @@
 """What rounds bring with few rows whose number is private: the experiment behind `_CAUTION`.
 
 ``OMP_NUM_THREADS=1 PYTHONPATH=benchmarks python benchmarks/few_rows.py`` draws 150 and 400 rows of
-three real tables of the half "choose" of `collection` and fits 20 times, with rows added or removed.
+three real tables of the half "choose" of `collection` and fits 20 times, with rows added or
+removed.
 Cells: loss over Lloyd's, mean / largest, and the mean number of rounds; without rounds, and with
 rounds where they pay for a number of rows that is 0, 1 or 2 standard deviations smaller than the
 noisy one.
