@@ -1,8 +1,9 @@
 """Scores of rows of the frontier's table, and losses on three more sets, from a few fits each.
 
 ``python benchmarks/rows.py adult birch2 --methods compressive front --trials 3`` prints, for each
-row and method, the mean score with its standard error, the printed scores, and CPU seconds of a
-fit. Methods and rows are those of `config/papers/frontier`; files come from the mirror folder.
+row and method, the mean score with its standard error, what a pilot predicted, the printed scores,
+the loss over Lloyd's (best of five starts) at epsilon = 0.25 / 0.5 / 1 / 2 / 4, and CPU seconds.
+Methods and rows are those of `config/papers/frontier`; files come from the mirror folder.
 ``--methods centers_known labels_known`` are the oracles.
 
 Rows beyond the table, at epsilon = 1 and delta = 1e-6, as the ratio to scikit-learn's loss from
@@ -30,6 +31,7 @@ from sklearn.cluster import KMeans
 from privclust.core.lloyd import inertia
 from privclust_papers.datasets import fastlloyd, gas, gowalla, letter
 from privclust_papers.frontier import data
+from privclust_papers.frontier.oracles import best_centers
 from privclust_papers.frontier.printed import SCORES, best_private
 from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 from privclust_papers.pipeline.runner import TrialStreams
@@ -65,24 +67,21 @@ def trial_of(row):
 
 
 def score(row, method, params, n_trials):
-    """Return the mean score, its standard error, the median, and the CPU seconds of a fit."""
+    """Return scores, mean losses over Lloyd's at each epsilon, and CPU seconds of a fit."""
     made, estimator = trial_of(row), load_object(PAPER["methods"][method]["class"])
+    best = inertia(made.X, best_centers(made.X, made.extra["n_clusters"])) / len(made.X)
     spec = {"seed": 1, "paper": "frontier", "experiment": "rows", "swept": []}
-    scores, start = [], time.process_time()
+    trials, start = [], time.process_time()
     for trial in range(n_trials):
         streams = TrialStreams(spec | {"method": {"name": method}}, {}, trial)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             centers = data.fit_budgets(estimator, params, made, streams)
-        scores.append(data.evaluate_budgets(made, centers)["score"])
+        *losses, total = data.evaluate_budgets(made, centers).values()
+        trials.append((total, *(loss / best for loss in losses)))
     cpu = (time.process_time() - start) / n_trials / len(data.EPSILONS)
-    return *mean_and_error(scores), cpu
-
-
-def mean_and_error(found):
-    """Return a mean, its standard error and the median."""
-    error = np.std(found, ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
-    return float(np.mean(found)), float(error), float(np.median(found))
+    scores, *losses = np.array(trials).T
+    return scores, " / ".join(f"{loss.mean():.3g}" for loss in losses), cpu
 
 
 def beyond_the_table(row):
@@ -99,7 +98,7 @@ def beyond_the_table(row):
 
 
 def ratio(row, method, params, n_trials):
-    """Return the same of ratios to scikit-learn's loss."""
+    """Return ratios to scikit-learn's loss, nothing, and CPU seconds of a fit."""
     X, (low, high) = beyond_the_table(row)
     estimator, k = load_object(PAPER["methods"][method]["class"]), MORE[row]
     low, high = np.asarray(low, float), np.asarray(high, float)
@@ -113,7 +112,7 @@ def ratio(row, method, params, n_trials):
             fitted = estimator(k, random_state=seed, **how, **params).fit(X)
         ratios.append(inertia(X, fitted.cluster_centers_) / best)
     cpu = (time.process_time() - start) / n_trials
-    return *mean_and_error(ratios), cpu
+    return np.array(ratios), "", cpu
 
 
 def main():
@@ -128,15 +127,16 @@ def main():
     for row in arguments.rows:
         for method in arguments.methods:
             of_method = PAPER["experiments"]["frontier_plane"]["methods"][method]["params"]
-            found = (ratio if row in MORE else score)(row, method, of_method, arguments.trials)
-            printed = ("", "") if row in MORE else (SCORES[row][0], best_private(row))
-            shown = f"{found[0]:.5f} ± {found[1]:.5f}, {found[2]:.5f}"
-            known = *map(str, printed), str(PREDICTED.get(row, ""))
+            evaluate = ratio if row in MORE else score
+            found, losses, cpu = evaluate(row, method, of_method, arguments.trials)
+            error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
+            printed = ("", "") if row in MORE else map(str, (SCORES[row][0], best_private(row)))
+            numbers = f"{found.mean():.5f} ± {error:.5f}", str(PREDICTED.get(row, "")), *printed
             label = PAPER["methods"][method]["label"]
-            table.append((row, label, shown, *known, f"{found[3]:.2f}"))
+            table.append((row, label, *numbers, losses, f"{cpu:.2f}"))
             print(*table[-1], flush=True)
-    head = ["row", "method", "mean ± error, median", "Lloyd, printed", "best private, printed"]
-    head += ["predicted", "CPU s"]
+    head = ["row", "method", "mean ± standard error", "predicted at most", "Lloyd, printed"]
+    head += ["best private, printed", "loss over Lloyd's by epsilon", "CPU s a fit"]
     text = markdown(pd.DataFrame(table, columns=head))
     print(text)
     if arguments.into:

@@ -58,7 +58,7 @@ def spread_errors(points: np.ndarray, centers: np.ndarray, changes: np.ndarray) 
 
 
 def error_of_root(square: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Return the standard error of a root, also of a square that is small beside its error.
+    """Return the standard error of the square root of an estimate with a known standard error.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def _moments(points, centers):
     """Return the cluster of each point, and the variance of each feature in each cluster."""
     labels, k = nearest_center(points, centers), len(centers)
     counts = np.maximum(np.bincount(labels, minlength=k), 1.0)[:, None]
-    offsets = points - centers[labels]  # squares of what is far from 0 would cancel
+    offsets = points - centers[labels]  # large coordinates would lose digits when squared
     means = _sums(labels, offsets, k) / counts
     return labels, np.maximum(_sums(labels, offsets**2, k) / counts - means**2, 0.0)
 

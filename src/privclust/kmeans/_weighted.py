@@ -213,7 +213,7 @@ def _start(
 
 @part()
 def _drawn(costs: np.ndarray, totals: np.ndarray, uniform: float) -> int:
-    """Return a point drawn in proportion to its cost, or evenly where all are 0."""
+    """Draw a point with probability proportional to its cost; uniformly if all costs are 0."""
     rest = uniform * totals.sum()
     if not rest > 0.0:
         return min(int(uniform * len(costs)), len(costs) - 1)

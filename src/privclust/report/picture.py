@@ -65,10 +65,12 @@ def _drawn(clusters: TableClusters, pairs: Any, categories: Any) -> Figure:
 def caption(clusters: TableClusters) -> str:
     """Return what the picture shows, in words."""
     numbers = [c for c in clusters.coordinates if c.kind != SHARE]
-    words = "Centers of clusters, by number; a larger disc is a larger cluster."
-    if any(c.spreads is not None for c in numbers):
+    if _has_spreads(clusters):
         shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
-        words += f" {shape} one standard deviation of the cluster's records in each column."
+        words = f"Centers of clusters, by number. {shape} one standard deviation of the cluster's"
+        words += " records in each column."
+    else:
+        words = "Centers of clusters, by number; a larger disc is a larger cluster."
     if numbers:
         words += " Bars are 95 % intervals of centers, dotted where they are not known well."
     if len(numbers) > _MOST_COLUMNS:
@@ -78,6 +80,12 @@ def caption(clusters: TableClusters) -> str:
         are = "cluster is" if n_hidden == 1 else "clusters are"
         words += f" {n_hidden} {are} indistinguishable from noise and not drawn."
     return words
+
+
+def _has_spreads(clusters: TableClusters) -> bool:
+    """Return whether it is known how wide clusters are."""
+    numbers = [c for c in clusters.coordinates if c.kind != SHARE]
+    return bool(numbers) and all(c.spreads is not None for c in numbers)
 
 
 def _drawn_columns(clusters: TableClusters) -> list[int]:
@@ -129,12 +137,10 @@ def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> 
     for j in np.flatnonzero(clusters.is_detected):
         wide = [2.0 * c.spreads[j] for c in coordinates if c.spreads is not None]
         if len(wide) == 2:
-            axes.add_patch(
-                Ellipse((x[j], y[j]), *wide, facecolor="none", edgecolor=_colour(j), alpha=0.8)
-            )
+            axes.add_patch(Ellipse((x[j], y[j]), *wide, color=_colour(j), alpha=0.3))
         errors = [c.width_95[j] for c in coordinates]
         _draw_bars(axes, clusters, j, (x[j], y[j]), *errors)
-    _draw_discs(axes, clusters, x, y)
+    _draw_numbers(axes, clusters, x, y)
     for coordinate, axis, values in zip(coordinates, (axes.xaxis, axes.yaxis), (x, y), strict=True):
         axis.set_label_text(_plain(coordinate.name))
         _set_ticks(axis, coordinate)
@@ -156,15 +162,18 @@ def _draw_bars(
         line.set_linestyle("-" if clusters.is_reliable[j] else ":")
 
 
-def _draw_discs(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
-    """Draw discs with the numbers of clusters."""
+def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
+    """Draw the numbers of clusters beside their centers; on discs where spreads are not known."""
     sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_detected)
-    for j in shown:
-        axes.scatter(x[j], y[j], s=sizes[j], color=_colour(j), alpha=0.35, linewidths=0)
+    how: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points"}
+    if not _has_spreads(clusters):
+        how = {"ha": "center", "va": "center"}
+        for j in shown:
+            axes.scatter(x[j], y[j], s=sizes[j], color=_colour(j), alpha=0.35, linewidths=0)
     for together in _together(x, y, shown):
         label = ", ".join(str(j + 1) for j in together)
         place = x[together].mean(), y[together].mean()
-        axes.annotate(label, place, ha="center", va="center", fontweight="bold", fontsize=9)
+        axes.annotate(label, place, fontweight="bold", fontsize=9, **how)
 
 
 def _together(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> list[list[int]]:
@@ -195,7 +204,7 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
             ends = x[place] + coordinate.spreads[place] * np.array([-1.0, 1.0])
             axes.plot(ends, [place, place], color=_colour(place), alpha=0.25, linewidth=8)
         _draw_bars(axes, clusters, place, (x[place], float(place)), coordinate.width_95[place])
-    _draw_discs(axes, clusters, x, places)
+    _draw_numbers(axes, clusters, x, places)
     axes.set_xlabel(_plain(coordinate.name))
     _set_ticks(axes.xaxis, coordinate)
     axes.set_yticks([])

@@ -29,7 +29,7 @@ def scores(results: Results) -> Drawing:
     for place, name in enumerate(("Lloyd, printed", *PRIVATE)):
         table[name] = [SCORES[row][place] for row in table["set"]]
     order = [name for name in SCORES if name in set(table["set"])]
-    with canvas(7.6, 0.29 * len(order) + 1.5, results.trials) as figure:
+    with canvas(7.6, 0.29 * len(order) + 1.8, results.trials) as figure:
         axis = figure.subplots()
         for y, name in enumerate(order[::-1]):
             _line(axis, y, table[table["set"] == name], results)
@@ -41,7 +41,7 @@ def scores(results: Results) -> Drawing:
         axis.axvline(1.0, color="black", linewidth=0.7)
         axis.grid(axis="x", linewidth=0.3)
         handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-        figure.legend(handles.values(), handles, loc="outside upper center", ncols=4)
+        figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
     table["best_printed"] = [best_private(name) for name in table["set"]]
     return Drawing(figure, table.sort_values("set", key=lambda column: column.map(order.index)))
 
