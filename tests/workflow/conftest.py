@@ -6,17 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-_SPEC = importlib.util.spec_from_file_location(
-    "copied_runs", Path(__file__).with_name("copied_runs.py")
-)
-copied_runs = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(copied_runs)
 MADE = ("results", "data", ".snakemake", "logs", "benchmarks")
 DRAWN = ("h5", "csv", "svg", "png", "html")
 # Compiled code that another process is writing just now, under a name that is soon gone.
@@ -69,44 +63,43 @@ class Project:
         assert count, f"{pattern} is not in {path}"
         file.write_text(text)
 
+    def command(self, *arguments):
+        """The command line of a run, which ends as soon as its jobs have ended."""
+        rate = ("--max-jobs-per-timespan", "100/1s")
+        return [sys.executable, "-m", "snakemake", *rate, *map(str, arguments)]
+
     @property
     def environment(self):
         """The environment of a run: the copy's own package and modules, no mirror from outside."""
         kept = {k: v for k, v in os.environ.items() if k != "PRIVCLUST_DATA_MIRROR"}
         return {**kept, "PYTHONPATH": f"{self.package}{os.pathsep}{self.folder}"}
 
-    def arguments(self, *arguments):
-        """The arguments of a run, which ends as soon as its jobs have ended."""
-        return ["--max-jobs-per-timespan", "100/1s", *map(str, arguments)]
-
-    def run(self, *arguments, check=True, copied=True):
-        """Run Snakemake and return its output, both streams together.
-
-        It is a copy of a process that has imported Snakemake, or else a process of its own.
-        """
-        with tempfile.NamedTemporaryFile("w+", encoding="utf-8") as terminal:
-            if copied:
-                code = self._start(arguments, terminal.name, own_group=False).wait()
-            else:
-                command = [sys.executable, "-m", "snakemake", *self.arguments(*arguments)]
-                streams = {"stdout": terminal, "stderr": subprocess.STDOUT}
-                where = {"cwd": self.folder, "env": self.environment}
-                code = subprocess.run(command, check=False, **streams, **where).returncode
-            terminal.seek(0)
-            output = terminal.read()
+    def run(self, *arguments, check=True):
+        """Run Snakemake and return its output, both streams together."""
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
         if check:
-            assert code == 0, output
-            return output
-        return subprocess.CompletedProcess(arguments, code, output)
+            assert done.returncode == 0, done.stdout
+            return done.stdout
+        return done
 
-    def begin(self, *arguments):
+    def start(self, *arguments):
         """Start Snakemake in a process group of its own."""
-        return self._start(arguments, os.devnull)
-
-    def _start(self, arguments, terminal, own_group=True):
-        """Start Snakemake with a file as its terminal."""
-        given = self.arguments(*arguments)
-        return copied_runs.Run(given, self.folder, self.environment, terminal, own_group)
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def results(self):
         """The bytes of every result, by path."""
@@ -145,7 +138,7 @@ def undisturbed(made_once):
     spec.loader.exec_module(faults)
 
     def run(folder):
-        faults.SmallProject(folder / "project").run("--cores", "2", copied=False)
+        faults.SmallProject(folder / "project").run("--cores", "2")
 
     return faults.SmallProject.at(made_once("undisturbed", run) / "project")
 
@@ -161,7 +154,7 @@ def finished(made_once):
     """A copy in which everything was run on two cores; tests must leave it as it is."""
 
     def run(folder):
-        Project(folder).run("--cores", "2", copied=False)
+        Project(folder).run("--cores", "2")
 
     return Project.at(made_once("finished", run))
 

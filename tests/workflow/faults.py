@@ -176,9 +176,15 @@ class SmallProject(load("conftest.py").Project):
 
     def begin(self, *arguments):
         """Start a run whose terminal is the file ``terminal`` of the project."""
-        terminal = self.folder / "terminal"
-        terminal.write_text("")
-        return self._start(arguments, terminal)
+        with open(self.folder / "terminal", "w", encoding="utf-8") as terminal:
+            return subprocess.Popen(
+                self.command(*arguments),
+                cwd=self.folder,
+                env=self.environment,
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     @property
     def terminal(self):

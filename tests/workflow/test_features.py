@@ -119,7 +119,7 @@ def test_killed_job_leaves_whole_shards_and_goes_on(features_project, new_featur
     project = new_features_project()
     # a shard is an image, so that a kill comes between two
     project.edit("src/privclust/features/_cache.py", "shard: int = 512", "shard: int = 1")
-    run = project.begin("--cores", "2", FEATURES)
+    run = project.start("--cores", "2", FEATURES)
     folder = project.folder / "data/features/.gratings_small.h5.shards"
     deadline = time.monotonic() + 120.0
     while not list(folder.glob("*.h5")) and time.monotonic() < deadline:
