@@ -2,7 +2,8 @@
 
 ``python benchmarks/rows.py adult birch2 --methods compressive front --trials 3`` prints, for each
 row and method, the mean score with its standard error, what a pilot predicted, the printed scores,
-the loss over Lloyd's (best of five starts) at epsilon = 0.25 / 0.5 / 1 / 2 / 4, and CPU seconds.
+the loss over Lloyd's (best of five starts) at epsilon = 0.25 / 0.5 / 1 / 2 / 4, the
+number of rows in the smallest cluster of that solution, and CPU seconds.
 Methods and rows are those of `config/papers/frontier`; files come from the mirror folder.
 ``--methods centers_known labels_known`` are the oracles.
 
@@ -28,7 +29,7 @@ from collection import of_package
 from scratch import ROOT, markdown, write_into
 from sklearn.cluster import KMeans
 
-from privclust.core.lloyd import inertia
+from privclust.core.lloyd import inertia, nearest_center
 from privclust_papers.datasets import fastlloyd, gas, gowalla, letter
 from privclust_papers.frontier import data
 from privclust_papers.frontier.oracles import best_centers
@@ -67,9 +68,10 @@ def trial_of(row):
 
 
 def score(row, method, params, n_trials):
-    """Return scores, mean losses over Lloyd's at each epsilon, and CPU seconds of a fit."""
+    """Return scores, losses over Lloyd's by epsilon, its smallest cluster, CPU seconds of a fit."""
     made, estimator = trial_of(row), load_object(PAPER["methods"][method]["class"])
-    best = inertia(made.X, best_centers(made.X, made.extra["n_clusters"])) / len(made.X)
+    centers = best_centers(made.X, made.extra["n_clusters"])
+    best, fewest = inertia(made.X, centers) / len(made.X), smallest(made.X, centers)
     spec = {"seed": 1, "paper": "frontier", "experiment": "rows", "swept": []}
     trials, start = [], time.process_time()
     for trial in range(n_trials):
@@ -81,7 +83,12 @@ def score(row, method, params, n_trials):
         trials.append((total, *(loss / best for loss in losses)))
     cpu = (time.process_time() - start) / n_trials / len(data.EPSILONS)
     scores, *losses = np.array(trials).T
-    return scores, " / ".join(f"{loss.mean():.3g}" for loss in losses), cpu
+    return scores, " / ".join(f"{loss.mean():.3g}" for loss in losses), fewest, cpu
+
+
+def smallest(X, centers):
+    """Return the number of rows in the smallest cluster."""
+    return int(np.bincount(nearest_center(X, centers)).min())
 
 
 def beyond_the_table(row):
@@ -98,12 +105,13 @@ def beyond_the_table(row):
 
 
 def ratio(row, method, params, n_trials):
-    """Return ratios to scikit-learn's loss, nothing, and CPU seconds of a fit."""
+    """Return ratios to scikit-learn's loss, nothing, its smallest cluster, CPU seconds of a fit."""
     X, (low, high) = beyond_the_table(row)
     estimator, k = load_object(PAPER["methods"][method]["class"]), MORE[row]
     low, high = np.asarray(low, float), np.asarray(high, float)
     X = 2.0 * (np.clip(X, low, high) - low) / (high - low) - 1.0
-    best = inertia(X, KMeans(k, n_init=STARTS, random_state=0).fit(X).cluster_centers_)
+    centers = KMeans(k, n_init=STARTS, random_state=0).fit(X).cluster_centers_
+    best, fewest = inertia(X, centers), smallest(X, centers)
     how, ratios = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-1.0, 1.0)}, []
     start = time.process_time()
     for seed in range(n_trials):
@@ -112,7 +120,7 @@ def ratio(row, method, params, n_trials):
             fitted = estimator(k, random_state=seed, **how, **params).fit(X)
         ratios.append(inertia(X, fitted.cluster_centers_) / best)
     cpu = (time.process_time() - start) / n_trials
-    return np.array(ratios), "", cpu
+    return np.array(ratios), "", fewest, cpu
 
 
 def main():
@@ -128,15 +136,16 @@ def main():
         for method in arguments.methods:
             of_method = PAPER["experiments"]["frontier_plane"]["methods"][method]["params"]
             evaluate = ratio if row in MORE else score
-            found, losses, cpu = evaluate(row, method, of_method, arguments.trials)
+            found, losses, fewest, cpu = evaluate(row, method, of_method, arguments.trials)
             error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
             printed = ("", "") if row in MORE else map(str, (SCORES[row][0], best_private(row)))
             numbers = f"{found.mean():.5f} ± {error:.5f}", str(PREDICTED.get(row, "")), *printed
             label = PAPER["methods"][method]["label"]
-            table.append((row, label, *numbers, losses, f"{cpu:.2f}"))
+            table.append((row, label, *numbers, losses, str(fewest), f"{cpu:.2f}"))
             print(*table[-1], flush=True)
     head = ["row", "method", "mean ± standard error", "predicted at most", "Lloyd, printed"]
-    head += ["best private, printed", "loss over Lloyd's by epsilon", "CPU s a fit"]
+    head += ["best private, printed", "loss over Lloyd's by epsilon"]
+    head += ["rows in Lloyd's smallest cluster", "CPU s a fit"]
     text = markdown(pd.DataFrame(table, columns=head))
     print(text)
     if arguments.into:

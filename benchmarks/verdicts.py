@@ -8,6 +8,7 @@ the false-alarm rates of the same simulation.
 """
 
 import sys
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ PAGE = ROOT / "docs/results/rules.md"
 TRUTHS = {"true": 1.0, "tied": 0.0, "false": -1.0}  # margin in standard deviations of a trial
 SIZES = (2, 5, 20, 100)
 BOUND = 3.0
+LETTERS = {"reproduced": "R", "consistent": "C", "partly": "P", "not reproduced": "N"}
+LETTERS |= dict.fromkeys(("too few trials", "not run"), "T")
 _PAIRED = {"against": ["b"], "by": ["d"]}
 _BOUNDED = {"bound": BOUND, "reason": "simulated"}
 CHECKS = {
@@ -86,21 +89,21 @@ def rates(name, truth, n_trials, n_points, repeats, seed=0):
 
 
 def table(repeats):
-    """Return the table of rates in Markdown, in per cent."""
-    rows = []
+    """Return the table of rates in Markdown: letters of verdicts, and per cent."""
+    head = ("check", "points", "the claim is", *(f"{n} trials" for n in SIZES))
+    lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
     for name in CHECKS:
         points = (2, 12) if name in ("falls", "stable") else (1,) if name == "printed" else (1, 12)
         for n_points in points:
             for truth in TRUTHS:
+                cells = [name, str(n_points), truth]
                 for n in SIZES:
-                    found = rates(name, truth, n, n_points, repeats)
-                    rows.append((name, n_points, truth, n, found))
-    shown = [v for v in VERDICTS if any(row[-1][v] for row in rows)]
-    head = ("check", "points", "the claim is", "trials", *shown)
-    lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
-    for *cells, found in rows:
-        percent = [f"{100 * found[verdict]:.0f}" for verdict in shown]
-        lines.append(f"| {' | '.join(map(str, [*cells, *percent]))} |")
+                    found = Counter()
+                    for verdict, rate in rates(name, truth, n, n_points, repeats).items():
+                        found[LETTERS.get(verdict, "other")] += rate
+                    shown = [f"{v} {100 * rate:.0f}" for v, rate in found.items() if rate]
+                    cells.append(", ".join(shown))
+                lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -45,7 +45,7 @@ LAPLACE_STEP = 2.0**-20
 """Largest step of discrete Laplace noise, in scales."""
 LARGEST_STEPPED = 16.0
 """Largest epsilon of Laplace noise whose steps are as small as that."""
-_SERIES = 1e-3  # below, a difference would lose digits
+_SERIES = 1e-3  # below, a difference would lose more digits than `_ROUNDING` allows for
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def pure_rho(epsilon: float) -> float:
     >>> round(pure_rho(1.0), 4)
     0.4621
     """
-    return epsilon * math.tanh(epsilon / 2.0)
+    return epsilon * math.tanh(epsilon / 2.0) * (1.0 + _ROUNDING)
 
 
 def laplace_rho(epsilon: float, mu: float) -> float:
@@ -106,8 +106,9 @@ def laplace_rho(epsilon: float, mu: float) -> float:
     decreases. So with changes that add up to S, and their squares to Q, Jensen's inequality gives
     :math:`\sum_i x_i r(x_i) \le S r(Q / S) \le \epsilon\, r(\mu^2 / \epsilon)`.
 
-    Multiples are of at most `LAPLACE_STEP` scales up to `LARGEST_STEPPED`; above, the price is that
-    of pure releases, :math:`x \tanh(x / 2)`, for which the same holds.
+    The steps are at most `LAPLACE_STEP` scales where epsilon is at most `LARGEST_STEPPED`. Above it
+    the price is that of pure releases, :math:`x \tanh(x / 2)`, to which the same argument applies.
+    The price of :math:`\mu^2 / 2` holds for any steps.
 
     Examples
     --------
@@ -117,13 +118,15 @@ def laplace_rho(epsilon: float, mu: float) -> float:
     0.00498
     """
     mean = mu / epsilon * mu
-    if mean < _SERIES:
-        smaller = 1.0 - mean / 3.0 + mean**2 / 12.0 if epsilon <= LARGEST_STEPPED else 1.0
-        return mu * mu / 2.0 * smaller
     if epsilon > LARGEST_STEPPED:
-        return epsilon * math.tanh(mean / 2.0)
-    rate = 1.0 + math.expm1(-mean) / mean + LAPLACE_STEP**2 / 6.0
-    return epsilon * min(rate, mean / 2.0)
+        rate = math.tanh(mean / 2.0)
+    elif mean > _SERIES:
+        rate = 1.0 + math.expm1(-mean) / mean + LAPLACE_STEP**2 / 6.0
+    else:
+        rate = mean / 2.0 - mean**2 / 6.0 + mean**3 / 24.0 + LAPLACE_STEP**2 / 6.0
+    if rate < mean / 2.0:
+        return epsilon * rate * (1.0 + _ROUNDING)
+    return mu * mu / 2.0 * (1.0 + _ROUNDING)
 
 
 def bounded_range_rho(epsilon: float) -> float:
@@ -137,10 +140,10 @@ def bounded_range_rho(epsilon: float) -> float:
     >>> round(bounded_range_rho(1.0), 4)
     0.1233
     """
-    if epsilon < 0.1 * _SERIES:
-        return epsilon * epsilon / 8.0
+    if epsilon < 10.0 * _SERIES:
+        return epsilon * epsilon / 8.0 * (1.0 + _ROUNDING)
     more = epsilon / -math.expm1(-epsilon) - 1.0
-    return min(more - math.log1p(more), epsilon * epsilon / 8.0)
+    return (more - math.log1p(more)) * (1.0 + _ROUNDING)
 
 
 def total_rho(losses: Iterable[Loss]) -> float:

@@ -1,5 +1,7 @@
 """Prices of pure releases in zCDP against Renyi divergences at many orders."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -7,7 +9,12 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from privclust.core.fixed_point import FixedPoint
-from privclust.privacy.accounting import bounded_range_rho, laplace_rho, pure_rho
+from privclust.privacy.accounting import (
+    LAPLACE_STEP,
+    bounded_range_rho,
+    laplace_rho,
+    pure_rho,
+)
 from privclust.privacy.noise import SystemEntropy
 
 
@@ -69,9 +76,9 @@ def test_prices_are_positive_and_below_those_of_weaker_theorems(epsilon, part):
     assume(mu > 1e-150)
     price = laplace_rho(epsilon, mu)
     assert 0.0 < price <= pure_rho(epsilon) * (1.0 + 1e-9)
-    assert price <= mu * mu / 2.0
+    assert price <= mu * mu / 2.0 * (1.0 + 1e-9)
     if epsilon < 1e150:
-        assert 0.0 < bounded_range_rho(epsilon) <= epsilon**2 / 8.0
+        assert 0.0 < bounded_range_rho(epsilon) <= epsilon**2 / 8.0 * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
@@ -101,3 +108,28 @@ def test_laplace_noise_has_steps_far_below_its_scale(bits):
     noisy = np.asarray(SystemEntropy().add_laplace(sums, 2.0))
     assert abs(np.median(noisy) - 5.0) < 1.0  # six standard errors
     assert np.unique(noisy * 2.0**17 % 4).size > 3
+
+
+@given(st.integers(1, 2**24), st.floats(1e-6, 1.0), st.integers(1, 400))
+def test_prices_are_not_below_exact_ones_in_their_last_digits(steps, part, entries):
+    # the loss of noise in the widest steps, of as many entries that change alike: to 60 digits
+    with localcontext() as context:
+        context.prec = 60
+        step = Decimal(part) * Decimal(LAPLACE_STEP)
+        x = steps * step
+        sinh = (step.exp() - (-step).exp()) / 2
+        exact = entries * (x - (1 - (-x).exp()) * step / sinh)
+    epsilon = float(entries * x)
+    mu = float(Decimal(entries).sqrt() * x)
+    assume(mu <= epsilon)
+    assert Decimal(laplace_rho(epsilon * (1 + 1e-15), mu * (1 + 1e-15))) >= exact
+
+
+@given(st.floats(1e-9, 50.0))
+def test_prices_of_selections_and_pure_releases_are_rounded_up(epsilon):
+    with localcontext() as context:
+        context.prec = 80
+        e = Decimal(epsilon)
+        s = e / (1 - (-e).exp())
+        assert Decimal(bounded_range_rho(epsilon)) >= s - 1 - s.ln()
+        assert Decimal(pure_rho(epsilon)) >= e * (1 - (-e).exp()) / (1 + (-e).exp())
