@@ -278,6 +278,9 @@ def _fitted(columns, groups, declared, bounds, args):
         warnings.simplefilter("always")
         model.fit(np.hstack(list(columns.values())), groups=groups)
     remarks = [str(w.message) for w in caught if issubclass(w.category, NoiseWarning)]
+    if model.cluster_count_ is not None and (none := model.cluster_count_.none_separate()):
+        say(none)
+        remarks.append(none)
     for warning in caught:
         warnings.warn(warning.message, warning.category, stacklevel=2)
     return model, remarks

@@ -154,7 +154,9 @@ def _clusters(args):
     if args.clusters == "auto":
         most = min(MOST_CLUSTERS, _most_clusters(sketch))
         count = count_clusters(sketch, most, bounds=bounds, random_state=args.seed)
-        args.clusters, hidden = count.n_clusters, count.hidden() if sketch.noise else ""
+        args.clusters = count.n_clusters
+        of_count = [count.hidden() if sketch.noise else "", count.none_separate()]
+        hidden = "; ".join(filter(None, of_count))
     _check_clusters(args.clusters, sketch)
     decoded = decode(sketch, args.clusters, bounds=bounds, random_state=args.seed)
     remarks = [_remark(f"{args.clusters} centers", sketch, args)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privclust.decoding._cluster_count import DEEP_VALLEY, deepest_valley
 from privclust.records.cells import seconds
 from privclust.records.columns import column_of
 from privclust.report.coordinate import Coordinate
@@ -44,6 +45,43 @@ def suspicions(
             if at_end.any():
                 remarks.append(_remark(name, _AT_AN_END, np.flatnonzero(is_detected)[at_end]))
     return remarks
+
+
+def separated_by_categories(
+    columns: Mapping[str, Any],
+    of_coordinate: Sequence[str],
+    weights: np.ndarray,
+    centers: np.ndarray,
+    spreads: np.ndarray,
+) -> list[str]:
+    """Return a remark if only columns of categories separate the clusters.
+
+    The clusters count as Gaussian, with these spreads of coordinates. Only a column separates them
+    if there is no valley between them in the other columns (`privclust.decoding.count_clusters`).
+    If no column does so alone, all columns of categories are left out together.
+
+    Parameters
+    ----------
+    columns : mapping of str to bounds or categories
+    of_coordinate : sequence of str, of length d
+        The column of each coordinate.
+    weights, centers, spreads : ndarray of shape (k,), (k, d), (k, d)
+        Of the detected clusters.
+    """
+
+    def are_separate(left_out: Sequence[str]) -> bool:
+        is_in = np.array([name not in left_out for name in of_coordinate])
+        covariances = spreads[:, None, is_in] ** 2 * np.eye(is_in.sum())
+        return deepest_valley(weights, centers[:, is_in], covariances) <= DEEP_VALLEY
+
+    categories = [name for name, declared in columns.items() if isinstance(declared, list)]
+    if len(weights) < 2 or not are_separate([]):
+        return []
+    for left_out in [*([name] for name in categories), categories]:
+        if left_out and not are_separate(left_out):
+            of = f"column {left_out[0]!r}" if len(left_out) == 1 else "the columns of categories"
+            return [f"only {of} separates the clusters: in the other columns they overlap"]
+    return []
 
 
 def _remark(name: str, what: str, clusters: np.ndarray) -> str:

@@ -20,7 +20,7 @@ from privclust.report.coordinate import (
     WIDTH_95,
     Coordinate,
 )
-from privclust.report.suspicions import suspicions
+from privclust.report.suspicions import separated_by_categories, suspicions
 from privclust.sketches import Sketch
 
 _NOT_PRIVATE = (
@@ -171,6 +171,11 @@ class TableClusters:
             coordinates.append(Coordinate(name, column, kind, values, of_centers[:, j], *told))
         is_detected = found.is_detected[order]
         on_columns = suspicions(coordinates, encoder.columns, is_detected)
+        if spreads is not None:
+            there = order[is_detected]
+            detected = found.weights[there], found.centers[there], spreads[there]
+            of_coordinate = [column for _, column in _columns_of(encoder)]
+            on_columns += separated_by_categories(encoder.columns, of_coordinate, *detected)
         if spreads is not None and sketch.n_features < len(scale):
             on_columns.append(_BY_CLUSTER)
         # all rows are of a single cluster

@@ -4,8 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privclust.decoding import count_clusters, decode
+from privclust.decoding._cluster_count import deepest_valley
 from privclust.kmeans import CompressiveKMeans
 from privclust.privacy import NoiseWarning
 from privclust.sketches import Sketch, draw_frequencies, release
@@ -97,7 +100,7 @@ def test_clusters_below_the_least_weight_are_not_seen_and_those_well_above_are()
 
 def test_what_noise_hides_is_said():
     X = mixture(2, 3, 500, 0)
-    with pytest.warns(NoiseWarning, match="noise hides more than"):
+    with pytest.warns(NoiseWarning, match="can be distinguished at this budget"):
         CompressiveKMeans("auto", epsilon=0.3, delta=1e-6, bounds=(-40, 40), random_state=0).fit(X)
 
 
@@ -144,3 +147,80 @@ def test_long_and_flat_clusters_are_not_taken_for_several(seed, grouped):
     assert fit.n_clusters_ == 2
     centers = fit.cluster_centers_[np.argsort(fit.cluster_centers_[:, 0])]
     assert np.abs(centers - middles).max() < 0.02
+
+
+NULLS = {
+    "uniform": lambda rng: rng.uniform(-20, 20, (10_000, 2)),
+    "uniform in 5 dimensions": lambda rng: rng.uniform(-20, 20, (10_000, 5)),
+    "round": lambda rng: rng.normal(0, 5, (10_000, 2)),
+    "two scales": lambda rng: rng.normal(0, 1, (10_000, 2)) * [8.0, 0.5],
+    "long tails": lambda rng: rng.exponential(4.0, (10_000, 2)),
+    "two scales and a long tail": lambda rng: np.column_stack(
+        [rng.normal(0, 0.05, 10_000), rng.lognormal(1.0, 0.6, 10_000)]
+    ),
+    "heavy tails": lambda rng: 3.0 * rng.standard_t(3, (10_000, 2)),
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+@pytest.mark.parametrize("law", NULLS)
+def test_no_clusters_where_there_are_none(law, epsilon):
+    fit = fitted(NULLS[law](np.random.default_rng(7)), epsilon=epsilon)
+    assert fit.n_clusters_ == 1
+    assert fit.cluster_count_.none_separate()
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(3.0, 1), (4.2, 2)])
+def test_a_valley_decides_between_one_and_two(apart, expected):
+    rng = np.random.default_rng(3)
+    X = apart * rng.integers(2, size=(20_000, 1)) + rng.standard_normal((20_000, 1))
+    fit = fitted(X, epsilon=2.0)
+    assert fit.cluster_count_.scores.argmin() == 1
+    assert fit.n_clusters_ == expected
+
+
+def of_two(apart, ratio=1.0, d=3):
+    """Weights, centers and covariances of two components `apart` along the first axis."""
+    centers = np.zeros((2, d))
+    centers[1, 0] = apart
+    return np.array([1.0, ratio]) / (1.0 + ratio), centers, np.broadcast_to(np.eye(d), (2, d, d))
+
+
+@pytest.mark.parametrize("apart", [0.5, 2.0, 4.0, 8.0])
+def test_the_valley_of_two_equal_components_is_known(apart):
+    middle = 2.0 * np.exp(-(apart**2) / 8.0) / (1.0 + np.exp(-(apart**2) / 2.0))
+    found = deepest_valley(*of_two(apart))
+    assert found == pytest.approx(min(middle, 1.0), rel=1e-12)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_atoms=st.integers(2, 6),
+    d=st.integers(1, 4),
+    scale=st.floats(1e-6, 1e6),
+)
+def test_valleys_do_not_depend_on_units_order_or_axes(seed, n_atoms, d, scale):
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((n_atoms, d, d)) + 2.0 * np.eye(d)
+    covariances = factors @ factors.transpose(0, 2, 1)
+    weights, centers = rng.dirichlet(np.ones(n_atoms)), 3.0 * rng.standard_normal((n_atoms, d))
+    valley = deepest_valley(weights, centers, covariances)
+    assert 0.0 <= valley <= 1.0
+    turn, order = np.linalg.qr(rng.standard_normal((d, d)))[0] * scale, rng.permutation(n_atoms)
+    moved = centers[order] @ turn.T + scale, turn @ covariances[order] @ turn.T
+    assert deepest_valley(weights[order], *moved) == pytest.approx(valley, rel=1e-6, abs=1e-12)
+
+
+def test_a_chain_of_components_connects_its_ends():
+    steps = np.arange(9.0)[:, None]
+    chain = np.full(9, 1 / 9), 1.5 * steps, np.ones((9, 1, 1))
+    assert deepest_valley(*chain) > 0.9
+    broken = np.full(8, 1 / 8), 1.5 * np.delete(steps, [4], axis=0) * [1.5], np.ones((8, 1, 1))
+    assert deepest_valley(*broken) < 0.5
+
+
+def test_thin_components_count_as_wide_as_is_resolved():
+    weights, centers, covariances = of_two(1.0)
+    thin = covariances * [[1e-12, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert deepest_valley(weights, centers, thin) == pytest.approx(0.0, abs=1e-12)
+    assert deepest_valley(weights, centers, thin, least=1.0) == 1.0
