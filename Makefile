@@ -28,12 +28,14 @@ PYTEST = -m pytest -n $(CORES) --no-loadscope-reorder --max-worker-restart 0
 test: setup
 	.venv/bin/python $(PYTEST) --dist loadfile -m "not system"
 
-# Those of SLURM mostly wait: they run beside the others, and what they say comes last.
+# Runs that are killed and resumed also wait: one process more than cores. Those of SLURM mostly wait: they run
+# beside the others, and what they say comes last.
 test-system: setup
 	@mkdir -p logs
 	.venv/bin/python -m pytest -m system tests/workflow/slurm > logs/test_slurm.log 2>&1 & \
 	trap "kill $$!" INT TERM; \
-	.venv/bin/python $(PYTEST) --dist loadfile -m system --ignore=tests/workflow/slurm; others=$$?; \
+	.venv/bin/python $(PYTEST) -n $$(($(CORES) + 1)) --dist loadfile -m system --ignore=tests/workflow/slurm; \
+	others=$$?; \
 	wait $$!; slurm=$$?; cat logs/test_slurm.log; exit $$((others + slurm))
 
 coverage: setup

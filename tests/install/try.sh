@@ -33,7 +33,9 @@ debian() {
   }
   inside "python3 --version"
   if ! inside "make setup"; then # says what is to be installed first
-    inside "apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev python3-dev"
+    # A mirror may be a frozen one, older than its lists are valid.
+    inside "apt-get update -qq -o Acquire::Check-Valid-Until=false"
+    inside "apt-get install -y -qq --no-install-recommends gcc libc6-dev python3-dev"
     inside "make setup"
   fi
   inside ".venv/bin/snakemake --cores 2 ckm_fig2"
