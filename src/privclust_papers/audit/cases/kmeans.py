@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
 from privclust.sketches import (
     Sketch,
     corrected_sigma_xi,
@@ -71,6 +71,20 @@ class WholeLloyd(RecordedFit):
             2, epsilon=self.epsilon, max_iter=3, norm_bound=1.0, init=_CENTERS, random_state=rng
         )
         return model.fit(data)
+
+
+class WholeTree(AuditCase):
+    """`TreeKMeans` end to end, of one record at either end of the box."""
+
+    epsilon, delta = 4.0, 0.01
+    draws, least_draws = 20_000, 400
+    data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
+
+    def __call__(self, data, rng):
+        """Return the center, its size and spread, the number of cells and the mean inertia."""
+        model = TreeKMeans(1, **self.budget, bounds=_BOX, random_state=rng).fit(data)
+        found = model.cluster_centers_, model.cluster_sizes_, model.cluster_spreads_
+        return np.concatenate([*map(np.ravel, found), [model.n_cells_, model.mean_inertia_]])
 
 
 class GridCounts(AuditCase):
