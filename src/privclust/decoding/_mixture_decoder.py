@@ -58,6 +58,7 @@ OPTIMISER_RESIDUAL = 1e-6  # in parts of the features' power: below it nothing i
 _NEAR_BEST = 2.0  # deviations of the difference of two residuals by noise
 _AIC_PENALTY = 2.0  # residuals of one equation that an unknown of covariances must explain
 _RESIDUAL_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
+_MISFIT_DEVIATIONS = 3.0  # of a residual, above its expected value, that noise hardly explains
 _LEAST_IMPROVEMENT = 0.02  # of Lloyd's error, for another start to count
 _FEW_POINTS_PER_CLUSTER = 400  # drawn for starts of Lloyd's algorithm
 _CHECKED_POINTS = 100  # per cluster, that tell whether it is more than noise
@@ -102,6 +103,9 @@ class Decoded:
         order of `centers`; None for Dirac masses.
     box : Box or None
         The bounds that centers were looked for in.
+    is_explained : bool
+        Whether the residual of `density` is at most 3 standard deviations above its expected value.
+        If not, the clusters are not Gaussian, and standard errors from the density are too small.
     """
 
     centers: np.ndarray
@@ -117,6 +121,7 @@ class Decoded:
     is_outside: bool = False
     starts: Agreement | None = field(default=None, repr=False)
     box: Box | None = field(default=None, repr=False)
+    is_explained: bool = True
 
     @property
     def is_stable(self) -> bool:
@@ -284,7 +289,15 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
     is_detected = _detected_centers((centers - problem.origin) / problem.unit, detected, density)
     told = fit.residual, fit.expected_residual, explained, is_detected, inertia, smallest
     starts = _agreement_of_starts(fit, centers)
-    return Decoded(centers, weights, variances, *told, fit.density, starts=starts)
+    found = Decoded(centers, weights, variances, *told, fit.density, starts=starts)
+    return replace(found, is_explained=_is_explained(fit))
+
+
+def _is_explained(fit):
+    """Return whether the atoms of the density leave no more of the features than noise may."""
+    whole = fit.problem.norm
+    limit = fit.expected_residual * (1.0 + _MISFIT_DEVIATIONS / math.sqrt(fit.problem.size))
+    return fit.problem.residual_of(*fit.atoms) <= max(limit, OPTIMISER_RESIDUAL * whole)
 
 
 def _agreement_of_starts(fit, centers):

@@ -265,6 +265,22 @@ class MixtureFit:
         real, imaginary = self.unexplained(weights, centers, variances)
         return float(real @ real + imaginary @ imaginary)
 
+    @property
+    def size(self):
+        """Number of features."""
+        return len(self.problem[2])
+
+    @property
+    def norm(self):
+        """Sum of the squared moduli of the features."""
+        _, _, real, imaginary = self.problem
+        return float(real @ real + imaginary @ imaginary)
+
+    def residual_of(self, weights, centers, spreads):
+        """Return f of atoms with standard deviations (K,) or factors L (K, d, d) as `spreads`."""
+        products, correlations = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
+        return self.norm - float(weights @ (2.0 * correlations - products @ weights))
+
     def ellipsoids(self, mixtures, of_each, least_score):
         """Return the atoms with covariances of least score below a score, or None.
 

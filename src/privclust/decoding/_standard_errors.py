@@ -65,7 +65,8 @@ class StandardErrors:
     is_reliable : ndarray of shape (n_clusters,)
         Whether the mixture is known well enough for errors to be such small moves: where the
         numbers of Gaussians are not known to a fifth of their own size, they may be larger than
-        stated. No cluster is reliable where quite other centers are nearly as good, and none that
+        stated. No cluster is reliable if Gaussian clusters do not explain the sketch
+        (`Decoded.is_explained`), or if quite other centers are nearly as good; and none that
         another start, which explains the sketch equally well, does not find.
     spreads : ndarray of shape (n_clusters, n_features)
         Of `cluster_spreads`: the standard deviations of features within clusters.
@@ -173,7 +174,7 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     runs = [_rested(points, 1.0 + change, start) for change in changes.T]
     centers, weights, inertias = (np.array(part) for part in zip(*runs, strict=True))
     is_reliable = _is_known(points, start, density, numbers)
-    if not _is_unique(points, start, centers - start, rng):
+    if not (decoded.is_explained and _is_unique(points, start, centers - start, rng)):
         is_reliable[:] = False
     spreads = spread_errors(points, start, of_numbers)
     return Draws(points, of_rows, start, centers, weights, inertias, is_reliable, spreads)

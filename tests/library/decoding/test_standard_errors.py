@@ -8,6 +8,8 @@ from privclust.core.lloyd import lloyd
 from privclust.decoding import decode, standard_errors
 from privclust.decoding._gaussians import GaussianMixture, drawn_points, log_parts
 from privclust.decoding._mixture_errors import _jacobian, scores
+from privclust.decoding._mixture_fit import MixtureFit
+from privclust.decoding._moments import Moments
 from privclust.kmeans import CompressiveKMeans
 from privclust.sketches import Sketch, draw_frequencies, release
 
@@ -219,3 +221,40 @@ def test_rows_in_few_places_have_errors_no_smaller_than_they_are(with_normal):
         distances += list((np.abs(center - nearest) / errors.centers[:, 0])[errors.is_reliable])
     assert len(distances) >= 6
     assert max(distances) < 4.0  # of 12 normal ones one is larger in 1,300 runs
+
+
+def test_gaussian_clusters_explain_the_sketch():
+    """Of 30 releases none is expected above three standard deviations (.13 % each)."""
+    rng = np.random.default_rng(3)
+    sketch = sketch_of(clusters(6000, rng), m=300)
+    for seed in range(30):
+        private = release(sketch, 1.0, 1e-6, random_state=seed)
+        assert decode(private, len(CENTERS), random_state=seed).is_explained
+    assert decode(sketch, len(CENTERS), random_state=0).is_explained
+
+
+def test_clusters_far_from_gaussian_have_no_reliable_errors():
+    rng = np.random.default_rng(4)
+    labels, turns = rng.integers(10, size=20_000), rng.uniform(0.0, 2.0, 20_000)
+    middles, first = rng.uniform(-0.7, 0.7, (10, 2)), rng.uniform(0.0, 6.0, 10)
+    angles = first[labels] + turns
+    X = middles[labels] + 0.2 * np.column_stack([np.cos(angles), np.sin(angles)])
+    X += 0.01 * rng.standard_normal(X.shape)
+    model = CompressiveKMeans(10, epsilon=4.0, delta=1e-6, bounds=(-1, 1), random_state=0).fit(X)
+    decoded = model._decoded
+    assert not decoded.is_explained
+    assert not model.standard_errors(random_state=0).is_reliable.any()
+
+
+def test_residuals_are_those_of_the_mixture_s_features(density):
+    rng = np.random.default_rng(5)
+    omega = rng.normal(0.0, 0.7, (density.centers.shape[1], 80))
+    left = np.exp(1j * rng.uniform(0.0, 6.0, 80)) * rng.random(80)
+    d = len(omega)
+    problem = MixtureFit(left, omega, Moments(np.zeros(d), np.ones(d)), "per_cluster")
+    spreads = density.spreads
+    factors = spreads if spreads.ndim > 1 else spreads[:, None, None] * np.eye(d)
+    own = features_of(omega, density.weights, density.centers, factors)
+    expected = ((np.concatenate([left.real, left.imag]) - own) ** 2).sum()
+    found = problem.residual_of(density.weights, density.centers, spreads)
+    assert found == pytest.approx(expected, rel=1e-10)
