@@ -7,6 +7,7 @@ module            what
 ``fetch``         source -> verified file and receipt -> arrays
 ``hopkins155``    reader of the Hopkins 155 motion segmentation benchmark; ``Sequence``
 ``motion``        generated motion sequences, the declared substitute for Hopkins 155
+``kt3dmoseg``     reader of KT3DMoSeg, windows of complete tracks; generated stand-in
 ``synthetic``     points on random subspaces
 ``gowalla``       readers of Gowalla check-in locations, whole and in part; generated stand-in
 ``lifesci``       reader of the Life Sciences set ds1.10; generated stand-in

@@ -31,7 +31,7 @@ N_SEQUENCES = {2: 120, 3: 35}
 FAMILIES = ("checkerboard", "traffic", "articulated")
 
 _EXCLUDED = frozenset({"dancing"})
-_PAIR = re.compile(r"_g(?:12|13|23)\Z")
+_PART = re.compile(r"_(?:g(?:12|13|23)|[Cc]lip\d+)\Z")
 # The benchmark's README.txt says which scenes form which family.
 _FAMILY_PATTERNS = {
     "checkerboard": re.compile(r"\d\w*|three-cars"),
@@ -50,10 +50,10 @@ class Sequence:
     ----------
     name : str
         Such as ``"1R2RC"``, or ``"1R2RC_g12"`` for motions 1 and 2 of that scene alone.
-    family : {"checkerboard", "traffic", "articulated"}
-        Kind of scene.
+    family : {"checkerboard", "traffic", "articulated", "driving"}
+        Kind of scene; the last one is of `kt3dmoseg`.
     n_motions : int
-        Number of motions, 2 or 3.
+        Number of motions, 2 or 3 (up to 5 in `kt3dmoseg`).
     trajectories : ndarray of shape (2 * n_frames, n_points), float64
         One column per point. Row ``2 f`` is the horizontal and row ``2 f + 1`` the vertical image
         coordinate in frame ``f``, normalised so that the image spans [-1, 1] in both. (Estimators
@@ -81,14 +81,14 @@ class Sequence:
 
 
 def parent_scene(name: str) -> str:
-    """Return a sequence's name without the pair of motions that was cut out.
+    """Return a sequence's name without the pair of motions, or the clip, that was cut out.
 
     Examples
     --------
     >>> parent_scene("1R2RCT_A_g13"), parent_scene("1R2RCT_A")
     ('1R2RCT_A', '1R2RCT_A')
     """
-    return _PAIR.sub("", name)
+    return _PART.sub("", name)
 
 
 def family_of(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -58,6 +58,7 @@ _OF_BLOCKS = {
     "off_block_energy": "energy off the blocks / all",
     "connectivity": "connectivity within a motion",
 }
+_OF_UNSEEN = ("segmentation_error", "l2_error", "l1_error")
 _OF_DESCENTS = {
     "objective": "objective (16) per coefficient",
     "n_iter": "iterations",
@@ -188,6 +189,62 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=2)
     return Drawing(figure, pd.concat(tables, ignore_index=True))
+
+
+def sequences(results: Results) -> Drawing:
+    """Errors of MTSC against SSC, a dot a sequence; in the table those of all methods."""
+    (trials,) = results.trials.values()
+    labels = dict(zip(trials["method"], trials["label"], strict=True))
+    with canvas(8.0, 4.2, results.trials) as figure:
+        axes = figure.subplots(1, 2)
+        for axis, metric in zip(axes, ("segmentation_error", "l2_error"), strict=True):
+            wide = trials.pivot_table(index=["n_motions", "trial"], columns="method", values=metric)
+            for n_motions, color, marker in ((2, "blue", "o"), (3, "vermillion", "^")):
+                part = 100.0 * wide.loc[[n_motions]]
+                look = {"color": COLOURS[color], "label": f"{n_motions} motions ({len(part)})"}
+                axis.plot(part["ssc"], part[_TOP_METHOD], marker, markersize=4, alpha=0.6, **look)
+            axis.axline((0.0, 0.0), slope=1.0, color="#000000", linewidth=0.8)
+            name = f"{metric.replace('_', ' ')} x 100"
+            axis.set(xlabel=f"SSC, {name}", ylabel=f"{labels[_TOP_METHOD]}, {name}", title=name)
+            axis.set_aspect("equal")
+        handles, names = axes[0].get_legend_handles_labels()
+        handles.append(axes[0].lines[-1])
+        names.append("equal; below the line MTSC's error is the lower")
+        figure.legend(handles, names, loc="outside upper center", ncols=3)
+    return Drawing(figure, _each_sequence(trials, _OF_UNSEEN))
+
+
+def unseen(results: Results) -> Drawing:
+    """Mean errors over all sequences of a data set, and how far each mean is from SSC's.
+
+    The table has the means, paired by scene, then each sequence's own errors.
+    """
+    (trials,) = results.trials.values()
+    order = _labels(results, trials)
+    places = np.arange(len(order))[::-1]
+    tables = []
+    with canvas(8.4, 0.28 * len(order) + 1.5, results.trials) as figure:
+        axes = figure.subplots(1, len(_OF_UNSEEN), sharey=True)
+        for axis, metric in zip(axes, _OF_UNSEEN, strict=True):
+            means = _means(trials, metric, 1.0).loc[order]
+            table = _beside_ssc(means, trials, metric).reset_index()
+            tables.append(table.assign(metric=metric, sequence="mean of all"))
+            _interval(axis, means, "mean", places, color=COLOURS["blue"])
+            axis.set_yticks(places, order)
+            axis.set_xlim(left=0.0)
+            axis.set_xlabel(f"{metric.replace('_', ' ')}\n(mean of {table['n'].iloc[0]}, 95 %)")
+    each = _each_sequence(trials, _OF_UNSEEN).melt(
+        ["sequence", SCENE, "n_motions", "split", "metric"], var_name="label", value_name="mean"
+    )
+    return Drawing(figure, pd.concat([*tables, each], ignore_index=True))
+
+
+def _each_sequence(trials: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Return the errors of every sequence, a column a method and a row a sequence and metric."""
+    facts = ["sequence", SCENE, "n_motions", "split"]
+    long = trials.melt([*facts, "label"], list(metrics), var_name="metric")
+    wide = long.pivot_table("value", [*facts, "metric"], "label", sort=False)
+    return wide.reset_index().rename_axis(columns=None)
 
 
 def settings(results: Results) -> Drawing:

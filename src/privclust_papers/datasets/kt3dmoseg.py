@@ -1,0 +1,171 @@
+"""KT3DMoSeg: points tracked on cars and streets, filmed from moving cars, in short windows.
+
+X. Xu, L.-F. Cheong and Z. Li, "Motion segmentation by exploiting complementary geometric models",
+CVPR 2018; made from films of KITTI. 22 clips ``<film>_Clip<number>``, each the MATLAB file
+``<clip>_Tracks.mat``. Many tracks are incomplete, and the methods need complete ones. So each clip
+is cut to a window, by a rule that was fixed before any method saw the data (`window_of`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from privclust_papers.datasets._archives import read_members
+from privclust_papers.datasets._parsing import matlab_variables
+from privclust_papers.datasets.hopkins155 import Sequence, make_sequences, pack
+from privclust_papers.datasets.motion import generate_sequences
+from privclust_papers.datasets.registry import damaged
+
+N_CLIPS = 22
+WIDTH, HEIGHT = 1242, 375
+"""Size of the image in pixels."""
+N_FRAMES = 10
+"""Frames of a window."""
+MIN_TRACKS = 8
+"""Complete tracks of a motion that is kept."""
+
+_FILES = r"Seq\d+_[Cc]lip\d+_Tracks\.mat"
+_END = "_Tracks.mat"
+_FAMILY = "driving"
+_N_FILMS, _N_TWICE = 14, 5  # generated films, and those of two clips: 19 clips, as the rule keeps
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read a tar archive or folder of the 22 clips into the layout of `hopkins155.pack`.
+
+    Each clip is cut as `window_of` says; clips that keep one motion only are left out. The
+    published clips leave 19, of 14 films (`Sequence.parent`).
+
+    Raises
+    ------
+    DataError
+        If the archive is damaged, does not hold 22 clips, or a clip lacks the struct ``Data`` with
+        ``ySparse`` (3, N, F), ``visibleSparse`` (N, F) and ``GtLabel`` (N,).
+
+    Examples
+    --------
+    >>> read("kt3dmoseg.tar")["n_motions"].max()  # doctest: +SKIP
+    4
+    """
+    files = _clips(path)
+    parts = []
+    for name, content in sorted(files.items()):
+        x, labels = window_of(*_tracks(f"{path}: {name}", content))
+        if labels.size and labels.max() > 0:
+            parts.append((name.removesuffix(_END), _FAMILY, x, labels))
+    return pack(_all_reported(make_sequences(parts)))
+
+
+def content_sha256(path: str | os.PathLike[str]) -> str:
+    """Return a checksum of the clips that does not depend on how they are packed.
+
+    SHA-256 over the sorted lines ``"<file> <SHA-256 of the file>\\n"``. Takes what `read` takes.
+    """
+    lines = sorted(
+        f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _clips(path).items()
+    )
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def window_of(
+    points: np.ndarray, visible: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cut a clip to the window of 10 frames (all, if it has fewer) with most motions and tracks.
+
+    A track is complete if its point is visible in each frame of the window. Motions with fewer than
+    8 complete tracks are dropped. Of all windows the one with the most motions left is taken, then
+    the one with the most tracks of these, then the first.
+
+    Parameters
+    ----------
+    points : ndarray of shape (2 or more, n_points, n_frames)
+        Horizontal and vertical image coordinates in pixels.
+    visible : ndarray of shape (n_points, n_frames), bool
+    labels : ndarray of shape (n_points,)
+        Motion of each point; any numbers.
+
+    Returns
+    -------
+    trajectories : ndarray of shape (2 * frames, tracks), float64
+        As in `hopkins155.Sequence`: the image spans [-1, 1] in both directions.
+    labels : ndarray of shape (tracks,), int64
+        0 .. motions - 1.
+
+    Examples
+    --------
+    >>> points = np.full((2, 16, 12), 0.0)
+    >>> x, labels = window_of(points, np.ones((16, 12), bool), np.repeat([1, 3], 8))
+    >>> x.shape, x[0, 0], labels.max()
+    ((20, 16), np.float64(-1.0), np.int64(1))
+    """
+    n_frames = min(N_FRAMES, visible.shape[1])
+    best: tuple[int, int] = (-1, -1)
+    for start in range(visible.shape[1] - n_frames + 1):
+        complete = visible[:, start : start + n_frames].all(axis=1)
+        motions, counts = np.unique(labels[complete], return_counts=True)
+        large = counts >= MIN_TRACKS
+        found = int(large.sum()), int(counts[large].sum())
+        if found > best:
+            best, first = found, start
+            kept = np.flatnonzero(complete & np.isin(labels, motions[large]))
+    pixels = points[:2, kept, first : first + n_frames]
+    scaled = 2.0 * pixels / np.array([WIDTH, HEIGHT])[:, None, None] - 1.0
+    x = scaled.transpose(2, 0, 1).reshape(2 * n_frames, -1)
+    return np.ascontiguousarray(x), np.unique(labels[kept], return_inverse=True)[1].astype(np.int64)
+
+
+def generate(seed: int) -> dict[str, np.ndarray]:
+    """Generate the substitute: windows of 19 clips of 14 generated scenes of traffic.
+
+    In the layout of `hopkins155.pack`; scenes are those of `motion.generate_sequences`.
+
+    Examples
+    --------
+    >>> len(generate(seed=1)["name"])
+    19
+    """
+    scenes = [s for s in generate_sequences(seed) if s.family == "traffic" and s.parent == s.name]
+    parts = []
+    for number, scene in enumerate(scenes[:_N_FILMS]):
+        x, labels = scene.trajectories, scene.labels
+        parts.append((f"{scene.name}_Clip01", _FAMILY, x[: 2 * N_FRAMES], labels))
+        if number < _N_TWICE:
+            parts.append((f"{scene.name}_Clip02", _FAMILY, x[-2 * N_FRAMES :], labels))
+    return pack(_all_reported(make_sequences(parts, substitute=True)))
+
+
+def _all_reported(sequences: list[Sequence]) -> list[Sequence]:
+    """Say of each clip that nothing is chosen on it."""
+    return [replace(sequence, split="report") for sequence in sequences]
+
+
+def _clips(path: str | os.PathLike[str]) -> Mapping[str, bytes]:
+    """Return the contents of the clips' files, by name."""
+    files = read_members(path, _FILES)
+    if len(files) != N_CLIPS:
+        raise damaged(path, f"holds {len(files)} clips where KT3DMoSeg has {N_CLIPS}")
+    return files
+
+
+def _tracks(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the points, where they are visible, and their motions, of the bytes of a clip."""
+    options = {"squeeze_me": True, "struct_as_record": False}
+    (data,) = matlab_variables(where, io.BytesIO(content), {"Data": "tracks"}, **options)
+    try:
+        points, visible, labels = data.ySparse, data.visibleSparse != 0, data.GtLabel
+        shapes = np.shape(points), np.shape(visible), np.shape(labels)
+    except AttributeError as error:
+        raise damaged(
+            where, f"Data may have ySparse, visibleSparse and GtLabel ({error})"
+        ) from None
+    if len(shapes[0]) != 3 or shapes[0][0] < 2 or shapes[1:] != (shapes[0][1:], shapes[0][1:2]):
+        raise damaged(where, f"tracks, visibility and labels have the shapes {shapes}")
+    if not np.isfinite(points[:2, visible]).all():
+        raise damaged(where, "visible points have coordinates that are not finite")
+    return points, visible, labels
