@@ -179,7 +179,7 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
                 part = trials[trials["n_motions"] == n_motions]
                 means = _means(part, metric, 1.0).loc[order]
                 facts = {"metric": metric, "n_motions": n_motions}
-                tables.append(_beside_ssc(means, part, metric).reset_index().assign(**facts))
+                tables.append(_beside("SSC", means, part, metric).reset_index().assign(**facts))
                 label = f"{n_motions} motions ({part['trial'].nunique()} sequences)"
                 look = {"color": COLOURS[color], "label": label}
                 _interval(axis, means, "mean", places + shift, **look)
@@ -211,23 +211,25 @@ def sequences(results: Results) -> Drawing:
         handles.append(axes[0].lines[-1])
         names.append("equal; below the line MTSC's error is the lower")
         figure.legend(handles, names, loc="outside upper center", ncols=3)
-    return Drawing(figure, _each_sequence(trials, _OF_UNSEEN))
+    metrics = (*_OF_UNSEEN, "wrong_number", "effective_entries")
+    return Drawing(figure, _each_sequence(trials, [m for m in metrics if m in trials]))
 
 
 def unseen(results: Results) -> Drawing:
-    """Mean errors over all sequences of a data set, and how far each mean is from SSC's.
+    """Mean errors over all sequences of a data set, and how far each mean is from MTSC's.
 
     The table has the means, paired by scene, then each sequence's own errors.
     """
     (trials,) = results.trials.values()
     order = _labels(results, trials)
+    top = trials.loc[trials["method"] == _TOP_METHOD, "label"].iloc[0]
     places = np.arange(len(order))[::-1]
     tables = []
     with canvas(8.4, 0.28 * len(order) + 1.5, results.trials) as figure:
         axes = figure.subplots(1, len(_OF_UNSEEN), sharey=True)
         for axis, metric in zip(axes, _OF_UNSEEN, strict=True):
             means = _means(trials, metric, 1.0).loc[order]
-            table = _beside_ssc(means, trials, metric).reset_index()
+            table = _beside(top, means, trials, metric).reset_index()
             tables.append(table.assign(metric=metric, sequence="mean of all"))
             _interval(axis, means, "mean", places, color=COLOURS["blue"])
             axis.set_yticks(places, order)
@@ -323,18 +325,19 @@ def properties(results: Results) -> Drawing:
     return Drawing(figure, summary)
 
 
-def _beside_ssc(means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Add each label's mean difference from SSC on the same sequences, by scene."""
+def _beside(base: str, means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Add each label's mean difference from a base label on the same sequences, by scene."""
     wide = trials.pivot_table(index="trial", columns="label", values=metric)
-    if "SSC" not in wide:
+    if base not in wide:
         return means
     scenes = trials.drop_duplicates("trial").set_index("trial").get(SCENE)
     rows = {}
-    for label in wide.columns.difference(["SSC"]):
-        more = (wide[label] - wide["SSC"]).dropna()
+    for label in wide.columns.difference([base]):
+        more = (wide[label] - wide[base]).dropna()
         low, high = interval(more, "mean", scenes if scenes is None else scenes.loc[more.index])
         rows[label] = (more.mean(), low, high, int((more < 0.0).sum()))
-    columns = ["from_ssc", "from_ssc_low", "from_ssc_high", "n_below_ssc"]
+    name = base.lower()
+    columns = [f"from_{name}", f"from_{name}_low", f"from_{name}_high", f"n_below_{name}"]
     return means.join(pd.DataFrame.from_dict(rows, orient="index", columns=columns))
 
 

@@ -204,3 +204,21 @@ def test_ends_of_descents_are_those_of_methods_that_descend(motions):
     assert set(table["label"]) == {"MTSC"}
     assert "from_ssc" not in table
     assert (table["mean"] == 1.0).all()
+
+
+def test_every_sequence_is_in_the_tables_with_its_errors(motions):
+    trials = motions.trials["e"].assign(l1_error=0.5)
+    trials["sequence"] = trials["trial"].map("clip {}".format)
+    results = dataclasses.replace(motions, trials={"e": trials})
+    drawing, unseen = mtsc.sequences(results), mtsc.unseen(results)
+    n_sequences = trials["trial"].nunique()
+    assert len(drawing.table) == 3 * n_sequences
+    row = trials.iloc[0]
+    table = drawing.table.query("sequence == @row.sequence and metric == 'l2_error'")
+    assert table[row["label"]].tolist() == [row["l2_error"]]
+    assert len(unseen.table) == 3 * len(METHODS) * (1 + n_sequences)
+    means = unseen.table.query("sequence == 'mean of all' and metric == 'l2_error'")
+    wide = trials.pivot_table(index="trial", columns="label", values="l2_error")
+    found = means.set_index("label")["from_mtsc"]
+    assert found["SSC"] == pytest.approx((wide["SSC"] - wide["MTSC"]).mean())
+    assert len(drawing.figure.axes) == 2
