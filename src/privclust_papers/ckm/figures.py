@@ -55,7 +55,7 @@ _PUBLISHED = (
     "dplloyd_separated",
     "eugkm_addremove",
 )
-_SNR_NAME = "signal-to-noise ratio, eq. (6)"
+_SNR_NAME = "signal-to-noise ratio, eq. (6) at $\\|z\\|^2 = 0.35$"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}

@@ -40,24 +40,28 @@ _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
 
 
 def fig1(results: Results) -> Drawing:
-    """Figure 1: people on a map with the mixtures' means and standard deviations."""
+    """Figure 1: people on a map with the mixtures' means and standard deviations.
+
+    Circles have a radius of one standard deviation; fits are from the first uniform start.
+    """
     (trials,) = results.trials.values()
     panels = [
-        ("A  EM, 104 people", 1, ["em"]),
+        ("A  EM, 104 people", 1, ["em", "em_likeliest"]),
         ("B  private, 104 people", 1, ["cdp", "adaptive_cdp", *results.own]),
         ("C  private, 5,200 people", 50, ["cdp", "adaptive_cdp", *results.own, "em"]),
     ]
+    found = set(trials["method"])
     with canvas(9.5, 4.0, results.trials) as figure:
         axes = figure.subplots(1, 3, sharex=True, sharey=True)
         for axis, (title, copies, methods) in zip(axes, panels, strict=True):
-            _draw_map(axis, results, copies, methods)
+            _draw_map(axis, results, copies, [method for method in methods if method in found])
             axis.set_title(title)
         axes[0].set_ylabel("latitude, degrees")
         axes[1].set_xlabel("longitude, degrees")
         handles, names = axes[2].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(names))
     columns = ["exposure", "hidden", "mean_error", *_FLOORS]
-    groups = trials.groupby(["n_copies", "method", "label"], sort=True)
+    groups = trials.groupby(["n_copies", "start", "method", "label"], sort=True)
     medians = groups[["mean_error", "em_distance"]].median().add_suffix("_median")
     return Drawing(figure, groups[columns].mean().join(medians).reset_index())
 
@@ -70,6 +74,8 @@ def _pictured(
     trials = results.trials[experiment]
     trials = trials[trials["method"] == method].reset_index(drop=True)
     is_first = trials["trial"] == trials["trial"].min()
+    if "start" in trials:
+        is_first &= trials["start"] == "uniform"
     row = trials.index[(trials[x] == value) & is_first][0]
     return trials.loc[row], arrays_of(results, experiment, method, row)
 

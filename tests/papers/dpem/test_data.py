@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from privclust.kmeans import DPLloyd
-from privclust.mixtures import GaussianMixtureEM, MixtureParameters, PrivateGaussianMixture
+from privclust.mixtures import (
+    GaussianMixtureEM,
+    MixtureParameters,
+    PrivateGaussianMixture,
+    log_density,
+)
 from privclust.synthetic.planar import (
     GEOMETRIES,
     MAP_CENTER,
@@ -88,7 +93,7 @@ def test_methods_share_data_but_not_noise():
 
 @pytest.mark.parametrize("copies", [1, 4])
 def test_map_is_within_the_public_box(copies):
-    point = {"n_copies": copies}
+    point = {"n_copies": copies, "start": "near"}
     data = mixtures.map_trial(point, 0, streams(point), None)
     assert data.X.shape == (104 * copies, 2)
     assert np.linalg.norm(data.X, axis=1).max() <= 1.0
@@ -186,7 +191,7 @@ def test_methods_share_their_starts():
 
 
 def test_starts_have_noise_of_their_own():
-    data = mixtures.map_trial({"n_copies": 1}, 0, streams(POINT), None)
+    data = mixtures.map_trial({"n_copies": 1, "start": "near"}, 0, streams(POINT), None)
     data.extra["n_starts"] = 2
     outputs = mixtures.fit_mixture(PrivateGaussianMixture, PRIVATE, data, streams(POINT))
     assert not np.isclose(outputs["means"][0], outputs["means"][1]).any()  # the start is the map's
@@ -334,7 +339,7 @@ def test_true_parameters_have_the_least_loss_and_no_error():
 
 
 def test_exposure_is_the_distance_to_the_nearest_from_far_away():
-    point = {"n_copies": 1}
+    point = {"n_copies": 1, "start": "near"}
     data = mixtures.map_trial(point, 0, streams(point), None)
     far = data.extra["far"][0]
     near = far + np.array([0.03, 0.04])
@@ -357,7 +362,7 @@ def test_exposure_is_the_distance_to_the_nearest_from_far_away():
 
 def test_em_exposes_the_lone_person():
     """Figure 1: a component of one's own is one's position."""
-    point = {"n_copies": 1}
+    point = {"n_copies": 1, "start": "near"}
     data = mixtures.map_trial(point, 0, streams(point), None)
     params = {"n_components": 3, "covariance_type": "spherical", "max_iter": 100, "tol": 0.0}
     outputs = mixtures.fit_mixture(GaussianMixtureEM, params, data, streams(point))
@@ -365,6 +370,24 @@ def test_em_exposes_the_lone_person():
     metrics = evaluation.evaluate_map(data, outputs)
     assert metrics["exposure"] < 1e-3
     assert np.isnan(metrics["log_em_distance"])
+
+
+def test_best_start_is_the_likeliest_and_knows_nobody():
+    point = {"n_copies": 1, "start": "near"}
+    data = mixtures.map_trial(point, 0, streams(point), None)
+    params = {"n_components": 3, "covariance_type": "spherical", "max_iter": 50, "tol": 0.0}
+    best = mixtures.best_of_starts(data, streams(point), n_tried=6, **params)
+    data = mixtures.map_trial({**point, "start": "uniform"}, 0, streams(point), None)
+    assert "start" not in data.extra
+    data.extra["n_starts"] = 6
+    fits = mixtures.fit_mixture(GaussianMixtureEM, params, data, streams(point))
+    names = ("weights", "means", "covariances")
+    scores = [
+        log_density(data.X, MixtureParameters(*fit, "spherical")).mean()
+        for fit in zip(*(fits[name] for name in names), strict=True)
+    ]
+    assert np.ptp(scores) > 0.0
+    np.testing.assert_array_equal(best["means"][0], fits["means"][np.argmax(scores)])
 
 
 def test_nicv_of_a_clustering(checkins):

@@ -133,6 +133,7 @@ def test_fig1_and_tables(tmp_path):
         "n_copies",
         [1, 50],
         lambda m, n: {
+            "start": "uniform",
             "exposure": 0.1,
             "hidden": 1.0,
             "mean_error": 0.1,
