@@ -1,6 +1,6 @@
 """Parse one fetched data set, or generate its substitute, into one artefact."""
 
-from privclust_papers.datasets.fetch import load
+from privclust_papers.datasets.fetch import load, source_of
 from privclust_papers.datasets.registry import load_datasets
 from privclust_papers.pipeline import artefacts, job
 
@@ -10,7 +10,7 @@ datasets = load_datasets(
     snakemake.config["datasets"], f"{snakemake.params.schemas}/datasets.schema.yaml"
 )
 arrays, receipt = load(datasets[name], snakemake.input.folder)
-source = f"substitute for {name}" if receipt.kind == "substitute" else name
+source = source_of(datasets[name], receipt)
 artefacts.write(
     snakemake.output.dataset,
     "dataset",

@@ -14,7 +14,7 @@ module            what
 ``s1``            reader of S1, 15 clusters in the plane; generated stand-in
 ``yaleb``         reader of the Extended Yale Face Database B; generated stand-in
 ``images``        layout of image sets, archives of them; generated stand-in
-``cars196``       readers of image sets, as are ``cifar100``, ``cub200`` and ``flowers17``
+``cars196``       readers of image sets, as are ``cifar100`` and ``cub200``
 ``clusters``      Gaussian mixtures of any size, drawn chunk by chunk
 ``planar``        three Gaussians in the plane, people on a map
 ================  ==============================================================================

@@ -1,4 +1,4 @@
-"""Cars196 (Stanford Cars): the four official files, packed into one archive.
+"""Cars196 (Stanford Cars): the four official files in one archive, and crops of its training half.
 
 J. Krause, M. Stark, J. Deng and L. Fei-Fei, "3D Object Representations for Fine-Grained
 Categorization", workshop 3dRR at ICCV 2013. 16,185 photographs of 196 models, each with a box
@@ -25,13 +25,14 @@ from privclust_papers.datasets._archives import Member, fill, members
 from privclust_papers.datasets._parsing import matlab_variables
 from privclust_papers.datasets.registry import damaged
 
-N_IMAGES = 16_185
+N_IMAGES, N_TRAIN = 16_185, 8_144
 N_CLASSES = 196
 FILES = ("car_devkit.tgz", "cars_test.tgz", "cars_test_annos_withlabels.mat", "cars_train.tgz")
 """Names of the official files."""
 
 _OFFICIAL = "|".join(re.escape(name) for name in FILES)
 _ARCHIVES = {"cars_train.tgz": "cars_train", "cars_test.tgz": "cars_test"}  # of images
+_CROPS = r"cars_train\.tar\.gz"
 _DEVKIT = r"cars_train_annos\.mat|cars_meta\.mat"
 
 
@@ -93,6 +94,43 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     }
 
 
+def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read the 8,144 training images, cropped to their boxes and made smaller.
+
+    It is a tar archive or folder with ``cars_train_annos.mat`` and ``cars_meta.mat`` of the
+    official kit, and ``cars_train.tar.gz``. Returns arrays as `read` does, without ``boxes``.
+
+    Examples
+    --------
+    >>> read_crops("cars196_crops.tar")["y"].shape  # doctest: +SKIP
+    (8144,)
+    """
+    contents: dict[str, bytes] = {}
+    sizes: dict[str, int] = {}
+    for member in members(path, rf"{_CROPS}|{_DEVKIT}"):
+        if member.name.endswith(".mat"):
+            contents[member.name] = member.read()
+        else:
+            sizes |= {image.name: image.size for image in _images("cars_train", member)}
+    _check_kit(path, contents)
+    where = f"{path}: cars_train_annos.mat"
+    names, _, y = _annotations(where, contents["cars_train_annos.mat"])
+    files = [f"cars_train/{name}" for name in names]
+    if len(files) != N_TRAIN or not sizes.keys() >= set(files):
+        n_images = len(sizes.keys() & set(files))
+        raise damaged(path, f"holds {n_images} images where the training half has {N_TRAIN}")
+    arrays, places = empty_files([sizes[file] for file in files])
+    for member in members(path, _CROPS):
+        fill(_images("cars_train", member), dict(zip(files, places, strict=True)))
+    return {
+        **arrays,
+        "y": y,
+        "train": np.ones(len(files), dtype=bool),
+        "names": encode_text(_class_names(path, contents["cars_meta.mat"])),
+        "files": encode_text(files),
+    }
+
+
 def _small_files_and_sizes(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, bytes], dict[str, int]]:
@@ -109,9 +147,7 @@ def _small_files_and_sizes(
         else:
             contents[member.name] = member.read()
     _check_official(path, seen)
-    for name in ("cars_train_annos.mat", "cars_meta.mat"):
-        if name not in contents:
-            raise damaged(path, f"car_devkit.tgz has no {name}")
+    _check_kit(path, contents, "car_devkit.tgz ")
     return contents, sizes
 
 
@@ -126,6 +162,13 @@ def _check_official(path: str | os.PathLike[str], names: Collection[str]) -> Non
     missing = [name for name in FILES if name not in names]
     if missing:
         raise damaged(path, f"has no {', '.join(missing)}")
+
+
+def _check_kit(path: str | os.PathLike[str], contents: Collection[str], of: str = "") -> None:
+    """Raise a DataError unless the annotations and the names of classes are there."""
+    for name in ("cars_train_annos.mat", "cars_meta.mat"):
+        if name not in contents:
+            raise damaged(path, f"{of}has no {name}")
 
 
 def _md5(file: Any) -> str:

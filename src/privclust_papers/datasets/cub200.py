@@ -1,4 +1,4 @@
-"""CUB-200-2011: the official archive, and the part of it with the first ten classes.
+"""CUB-200-2011: the official archive, and all of its photographs cropped and made smaller.
 
 C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The Caltech-UCSD Birds-200-2011
 Dataset", technical report CNS-TR-2011-001, California Institute of Technology, 2011. 11,788
@@ -8,14 +8,13 @@ photographs of 200 species, each with a box around the bird.
 from __future__ import annotations
 
 import os
-from itertools import pairwise
+from collections.abc import Iterator
 
 import numpy as np
 
 from privclust.core.hdf5 import encode_text
 from privclust.features.images import empty_files
-from privclust_papers.datasets._archives import fill, members, numbered_lines
-from privclust_papers.datasets._parsing import opened_image
+from privclust_papers.datasets._archives import Member, fill, members, numbered_lines
 from privclust_papers.datasets.registry import damaged
 
 N_IMAGES = 11_788
@@ -23,8 +22,7 @@ N_CLASSES = 200
 
 _IMAGES = r"images/[^/]+/[^/]+\.jpg"
 _TABLES = r"(?:images|image_class_labels|train_test_split|bounding_boxes|classes)\.txt"
-_LONG_SIDE = 500  # of the published photographs, in pixels
-_SHORT_SIDE = 256  # of the part's re-encoded photographs, where it was larger
+_CROPS = r"images\.tar\.gz"
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -39,52 +37,34 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     >>> read("CUB_200_2011.tgz")["y"].max()  # doctest: +SKIP
     199
     """
-    arrays = _read(path)
-    n_images = len(arrays["y"])
-    if n_images != N_IMAGES:
-        raise damaged(path, f"holds {n_images} images where the data set has {N_IMAGES}")
-    return arrays
+    return _read(path)
 
 
-def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a part of the data set: some classes, their photographs made smaller.
+def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read all 11,788 photographs, cropped to their boxes and made smaller.
 
-    It is a tar archive or folder of the official layout. The photographs were re-encoded with a
-    short side of 256 pixels where it was larger, but the boxes are in pixels of the originals,
-    whose sizes are not in it. Boxes are scaled on the assumption that the long side was 500 pixels,
-    as that of most photographs of this set is: in the part with ten classes all boxes then lie in
-    their images, and many reach an edge exactly.
-
-    Returns arrays as `read` does; classes are numbered from 0 among those that have images. Needs
-    Pillow.
+    It is a tar archive or folder with the official lists and ``images.tar.gz``, which holds
+    ``images/<class>/<file>.jpg``. Returns arrays as `read` does, without ``boxes``: those of
+    ``bounding_boxes.txt`` are in pixels of the originals.
 
     Examples
     --------
-    >>> read_part("cub200.tar")["y"].shape  # doctest: +SKIP
-    (543,)
+    >>> read_crops("cub200_crops.tar")["y"].shape  # doctest: +SKIP
+    (11788,)
     """
     arrays = _read(path)
-    sizes = []
-    for name, (start, end) in zip(arrays["files"], pairwise(arrays["offsets"]), strict=True):
-        content = arrays["images"][start:end].tobytes()
-        with opened_image(f"{path}: {name.decode()}", content) as image:
-            sizes.append(image.size)
-    long_side, short_side = np.max(sizes, axis=1), np.min(sizes, axis=1)
-    scale = np.where(short_side == _SHORT_SIDE, long_side / _LONG_SIDE, 1.0)
-    arrays["boxes"] = arrays["boxes"] * scale[:, None]
-    classes, arrays["y"] = np.unique(arrays["y"], return_inverse=True)
-    arrays["names"] = arrays["names"][classes]
+    del arrays["boxes"]
     return arrays
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read whatever images ``images.txt`` lists, with the numbers of all 200 classes.
+    """Read the images that ``images.txt`` lists, with the numbers of all 200 classes.
 
     The archive is read twice, so that no more is in memory than the images: for their sizes, then
     into their places.
     """
     texts, sizes = {}, {}
-    for member in members(path, f"{_IMAGES}|{_TABLES}"):
+    for member in _files(path, f"{_IMAGES}|{_TABLES}"):
         if member.name.endswith(".txt"):
             texts[member.name] = member.read()
         else:
@@ -98,8 +78,8 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     classes = numbered_lines(path, "classes.txt", texts, 1)
     if sorted(classes) != list(range(1, N_CLASSES + 1)):
         raise damaged(path, f"classes.txt may number the classes 1 to {N_CLASSES}")
-    if not files:
-        raise damaged(path, "images.txt lists no image")
+    if len(files) != N_IMAGES:
+        raise damaged(path, f"lists {len(files)} images where the data set has {N_IMAGES}")
     for number, (file,) in files.items():
         if f"images/{file}" not in sizes:
             raise damaged(path, f"has no images/{file}, which images.txt lists")
@@ -118,7 +98,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     names = [file for (file,) in files.values()]
     images = [f"images/{name}" for name in names]
     arrays, places = empty_files([sizes[image] for image in images])
-    fill(members(path, _IMAGES), dict(zip(images, places, strict=True)))
+    fill(_files(path, _IMAGES), dict(zip(images, places, strict=True)))
     return {
         **arrays,
         "boxes": corners,
@@ -127,3 +107,12 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         "names": encode_text([classes[number][0] for number in sorted(classes)]),
         "files": encode_text(names),
     }
+
+
+def _files(path: str | os.PathLike[str], pattern: str) -> Iterator[Member]:
+    """Yield the files that match, of an archive and of the archive of crops in it."""
+    for member in members(path, f"{pattern}|{_CROPS}"):
+        if member.name.endswith(".tar.gz"):
+            yield from member.members(_IMAGES)
+        else:
+            yield member

@@ -217,6 +217,18 @@ def fetch(
     return receipt
 
 
+def source_of(dataset: Dataset, receipt: Receipt) -> str:
+    """Return in words what an artefact's data are: the set's name, or what stands in for it.
+
+    They begin with "substitute", or with "part" where orders of methods on it are judged.
+    """
+    if not receipt.is_substitute:
+        return dataset.name
+    content = _described(dataset, receipt)
+    has_orders = isinstance(content, Part) and content.orders
+    return f"{'part of' if has_orders else 'substitute for'} {dataset.name}"
+
+
 def load(
     dataset: Dataset, directory: str | os.PathLike[str]
 ) -> tuple[dict[str, np.ndarray], Receipt]:

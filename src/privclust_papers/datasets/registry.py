@@ -50,10 +50,14 @@ class Part:
         Name of the raw file, without a folder; not that of the whole.
     reader : str
         Dotted path of a function that returns arrays in the layout of the data set's reader.
+    orders : bool
+        Whether orders of methods on it may be compared with those on the whole: it has the same
+        images, made smaller. Printed numbers are not compared.
     """
 
     file: str
     reader: str
+    orders: bool = False
 
 
 @dataclass(frozen=True)

@@ -28,3 +28,16 @@ def is_substitute(source: object) -> bool:
     (True, False)
     """
     return str(source).startswith("substitute")
+
+
+def is_part(source: object) -> bool:
+    """Return whether a table's ``source`` says that its data are a part of the paper's.
+
+    Orders of methods on it are judged; printed numbers are not comparable.
+
+    Examples
+    --------
+    >>> is_part("part of cub200"), is_part("cub200")
+    (True, False)
+    """
+    return str(source).startswith("part of ")

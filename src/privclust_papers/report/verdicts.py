@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privclust_papers.pipeline.words import is_substitute
+from privclust_papers.pipeline.words import is_part, is_substitute
 from privclust_papers.report.checks import (
     CHANCE_ALONE,
     KINDS,
@@ -298,7 +298,7 @@ def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
     """Return the verdict on a printed margin; one that agrees as none does is "consistent"."""
     if not margin["n"] > 0:
         return NOT_RUN
-    if is_substitute(margin["source"]):
+    if is_substitute(margin["source"]) or is_part(margin["source"]):
         return NOT_COMPARABLE
     if margin["n"] < 2 or (margin["n"] < FEWEST and margin["n"] < n_printed):
         return TOO_FEW
@@ -313,7 +313,7 @@ def _verdict_on_number(entry: Mapping[str, Any]) -> str:
     is_whole = entry["n"] >= entry["trials"]
     if not entry["n"]:
         return NOT_RUN
-    if is_substitute(entry["source"]):
+    if is_substitute(entry["source"]) or is_part(entry["source"]):
         return NOT_COMPARABLE
     if entry["n"] < 2 or (entry["n"] < FEWEST and not is_whole):
         return TOO_FEW

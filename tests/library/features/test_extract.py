@@ -77,7 +77,7 @@ def test_albatrosses_are_albatrosses(network, birds):
 
     Of 1,000 classes chance would name it once in 1,000 images.
     """
-    arrays = cub200.read_part(birds)
+    arrays = cub200.read_crops(birds)
     some = np.flatnonzero(arrays["y"] < 3)[::8]  # three species of albatross
     weights = read_weights("lite0")
     features = extract_features(ImageList.from_arrays(arrays).subset(some))

@@ -114,3 +114,52 @@ def test_number_of_images(pack, monkeypatch):
     monkeypatch.setattr(cars196, "N_IMAGES", 16_185)
     with pytest.raises(DataError, match="holds 3 images where the data set has 16185"):
         cars196.read(path)
+
+
+@pytest.fixture
+def crops(tmp_path, monkeypatch):
+    """Write an archive with crops of two training images."""
+    monkeypatch.setattr(cars196, "N_TRAIN", 2)
+
+    def write(changes=()):
+        train = {"cars_train/00002.jpg": b"second", "cars_train/00001.jpg": b"first"}
+        files = {
+            "cars_meta.mat": META,
+            "cars_train.tar.gz": _tgz(train),
+            "cars_train_annos.mat": TRAIN,
+        } | dict(changes)
+        path = tmp_path / "cars196_crops.tar"
+        path.write_bytes(_tgz({n: c for n, c in files.items() if c is not None}, "w"))
+        return path
+
+    return write
+
+
+def test_crops_have_no_boxes(crops):
+    arrays = cars196.read_crops(crops())
+    assert arrays["images"].tobytes() == b"firstsecond"
+    np.testing.assert_array_equal(arrays["y"], [13, 195])
+    assert "boxes" not in arrays
+    assert arrays["train"].all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cars_meta.mat": None}, "has no cars_meta.mat"),
+        ({"cars_train.tar.gz": None}, "holds 0 images where the training half has 2"),
+        ({"cars_train.tar.gz": _tgz({"cars_train/00001.jpg": b"x"})}, "holds 1 images"),
+        ({"cars_train.tar.gz": b"junk"}, "not a whole tar archive"),
+    ],
+)
+def test_crops_that_are_something_else(crops, changes, reason):
+    with pytest.raises(DataError, match=reason):
+        cars196.read_crops(crops(changes))
+
+
+def test_real_crops(mirror):
+    if not (mirror / "cars196_crops").is_dir():
+        pytest.skip("the mirror has no cars196_crops")
+    arrays = cars196.read_crops(mirror / "cars196_crops")
+    assert len(np.unique(arrays["y"])) == 196
+    assert len(arrays["files"]) == 8144

@@ -19,6 +19,7 @@ from privclust_papers.datasets.fetch import (
     load,
     read_receipt,
     resolve_mirror,
+    source_of,
 )
 from privclust_papers.datasets.hopkins155 import content_sha256
 from privclust_papers.datasets.registry import DataError, Part, Source
@@ -239,6 +240,10 @@ def test_part_is_a_substitute_that_comes_before_the_generated_one(with_part, tmp
     arrays, loaded = load(dataset, tmp_path / "raw")
     assert loaded == receipt
     assert arrays == {"read": "part.zip"}
+    assert source_of(dataset, receipt) == f"substitute for {dataset.name}"
+    parts = [replace(s, part=s.part and replace(s.part, orders=True)) for s in dataset.sources]
+    with_orders = replace(dataset, sources=tuple(parts))
+    assert source_of(with_orders, receipt) == f"part of {dataset.name}"
     (tmp_path / "raw" / "part.zip").write_bytes(b"other")
     with pytest.raises(DataError, match=r"part\.zip: missing or changed"):
         load(dataset, tmp_path / "raw")

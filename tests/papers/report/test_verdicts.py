@@ -289,6 +289,8 @@ def test_substitutes_and_missing_results_are_not_judged():
     assert verdict(LOWEST, tables)["verdict"] == "not comparable"
     assert verdict(LOWEST, {})["verdict"] == "not run"
     assert verdict(LOWEST, trials({"a": 0.1}))["verdict"] == "not run"
+    tables = trials({"a": 0.1, "b": 0.13, "c": 0.2}, source="part of x")
+    assert verdict(LOWEST, tables)["verdict"] == "reproduced"  # an order: the same images, smaller
     nothing = trials({"a": np.nan})
     assert (
         verdict({"kind": "at_most", "bound": 1.0, "reason": "r"}, nothing)["verdict"] == "not run"

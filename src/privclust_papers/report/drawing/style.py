@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from privclust.report.figures import COLOURS, AnyPath, house_style, new_figure, save_figure
 from privclust_papers.pipeline.artefacts import write_table
-from privclust_papers.pipeline.words import is_substitute
+from privclust_papers.pipeline.words import is_part, is_substitute
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
@@ -119,10 +119,12 @@ def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> I
 def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
     """Write below a figure, or above its legend there, which substitutes stand in for data."""
     sources = sorted({source for table in tables.values() for source in table["source"]})
-    substitutes = list(filter(is_substitute, sources))
-    if not substitutes:
+    notes = {"Not comparable with the paper": is_substitute}
+    notes["Orders of methods are comparable with the paper, numbers are not"] = is_part
+    found = {text: "; ".join(filter(kind, sources)) for text, kind in notes.items()}
+    text = ". ".join(f"{text}: {names}" for text, names in found.items() if names)
+    if not text:
         return
-    text = "Not comparable with the paper: " + "; ".join(substitutes)
     below = [legend for legend in figure.legends if legend.get_gid() == BELOW]
     if below:  # layouts keep room for a legend or for a label of the figure, not for both
         below[0].set_title(text, prop={"size": 8})

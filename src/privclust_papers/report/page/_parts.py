@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from privclust_papers.pipeline.words import CANNOT_TELL, VIOLATED, is_substitute
+from privclust_papers.pipeline.words import CANNOT_TELL, VIOLATED, is_part, is_substitute
 from privclust_papers.pipeline.words import CONSISTENT as CASE_HOLDS
 from privclust_papers.report.verdicts import (
     CONSISTENT,
@@ -164,6 +164,7 @@ def data(
                 "features": features,
                 "about": about,
                 "substituted": is_substitute(source),
+                "is_part": is_part(source),
             }
             entries.setdefault((dataset or "", source), entry)
     return list(entries.values())
