@@ -57,6 +57,18 @@ _PUBLISHED = (
 )
 _SNR_NAME = "signal-to-noise ratio, eq. (6) at $\\|z\\|^2 = 0.35$"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
+_SNR_NAMES = {
+    "alpha_r": "α_r",
+    "sigma_xi": "σ_ξ",
+    "n_devices": "L",
+    "device_size": "n_0",
+    "snr_measured": "measured",
+    "snr_eq6": "eq. (6)",
+    "ratio": "measured / (6)",
+    "snr_eq7": "eq. (7)",
+    "ratio_eq7": "measured / (7)",
+    "norm2": "||z||²",
+}  # columns of the table of SNRs, as a picture heads them
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
 _COST_NAMES = {"cpu_s": "CPU s", "of_reference": "of the sketch"}
@@ -160,7 +172,7 @@ def tab_snr(results: Results) -> Drawing:
     heights = [1.0 + 0.2 * len(wide), 3.3]
     with canvas(_WIDTH, sum(heights), results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=heights)
-        put_table(top.subplots(), wide, _WIDTH)
+        put_table(top.subplots(), wide.rename(columns=_SNR_NAMES), _WIDTH)
         same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
         shared = f" ({', '.join(same)})" if same else ""
         measured = counted(results.trials["ckm_tab_snr"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,6 @@ from privclust_papers.report.drawing.panels import (
     tell_hidden_curves,
 )
 from privclust_papers.report.drawing.style import (
-    MARKERS,
     Drawing,
     MethodStyle,
     Results,
@@ -58,8 +58,11 @@ def fig1(results: Results) -> Drawing:
             axis.set_title(title)
         axes[0].set_ylabel("latitude, degrees")
         axes[1].set_xlabel("longitude, degrees")
-        handles, names = axes[2].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+        named: dict[str, Any] = {}
+        for axis in axes:
+            named.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+        figure.legend(named.values(), named, loc="outside upper center", ncols=4)
+        caption(figure, "Crosses: means. Circles: one standard deviation of a component.")
     columns = ["exposure", "hidden", "mean_error", *_FLOORS]
     groups = trials.groupby(["n_copies", "start", "method", "label"], sort=True)
     medians = groups[["mean_error", "em_distance"]].median().add_suffix("_median")
@@ -223,10 +226,10 @@ def geometry(results: Results) -> Drawing:
         for axis, kind in zip(axes, kinds, strict=True):
             part = trials[trials["geometry"] == kind]
             wide = part.pivot_table(index="n_samples", columns="method", values="loss")
-            for number, method in enumerate(m for m in part["method"].unique() if m != "em"):
+            for method in (m for m in part["method"].unique() if m != "em"):
                 gap = wide[method] - wide["em"]
                 label = part.loc[part["method"] == method, "label"].iloc[0]
-                axis.plot(gap.index, gap, MARKERS[number % 7], label=label, linestyle="-")
+                axis.plot(gap.index, gap, **results.styles[method].line, label=label)
                 crossing = {"geometry": kind, "method": method, "n_within_005": _crossing(gap)}
                 tables.append({**crossing, "label": label})
             axis.axhline(_NEAR_EM, color="#000000", linewidth=0.8)

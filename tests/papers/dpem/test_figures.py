@@ -192,7 +192,7 @@ def test_geometry_has_a_crossing_for_each_method_and_geometry(tmp_path):
     results = results_of("n_samples", [1000, 8000, 64000], likelihood_row, parameters)
     trials = results.trials["e"]
     both = pd.concat([trials.assign(geometry="apart"), trials.assign(geometry="close")])
-    results = Results("t", {"e": both}, {"e": both}, {}, pd.DataFrame())
+    results = Results("t", {"e": both}, {"e": both}, {}, pd.DataFrame(), styles=STYLES)
     table = written(dpem.geometry, results, tmp_path)
     assert len(table) == 2 * (len(METHODS) - 1)
 

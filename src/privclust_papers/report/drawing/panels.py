@@ -151,11 +151,13 @@ def mean_curves(
     x: str,
     methods: Sequence[str],
     styles: Mapping[str, MethodStyle],
+    is_log: bool = False,
 ) -> None:
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
     The band (by Student's t from columns ``mean``, ``se``, ``n``) is left out below five
-    trials, whose spread says little of it.
+    trials, whose spread says little of it. With `is_log`, for a logarithmic vertical axis, it is
+    that of the logarithm (to first order), which has no end at or below 0.
     """
     for method in methods:
         curve = table[table["method"] == method].sort_values(x)
@@ -163,7 +165,10 @@ def mean_curves(
             continue
         style, mean, label = styles[method], curve["mean"], curve["label"].iloc[0]
         if curve["n"].min() >= _TRIALS_FOR_A_BAND:
-            low, high = (mean + side * half_width(curve["se"], curve["n"]) for side in (-1.0, 1.0))
+            half = half_width(curve["se"], curve["n"])
+            low, high = mean - half, mean + half
+            if is_log:
+                low, high = mean * np.exp(-half / mean), mean * np.exp(half / mean)
             axis.fill_between(curve[x], low, high, color=style.color, alpha=0.15, linewidth=0)
         axis.plot(curve[x], mean, **style.line, label=label)
     axis.set_xscale("log")
