@@ -58,10 +58,10 @@ _PUBLISHED = (
 _SNR_NAME = "signal-to-noise ratio, eq. (6) at $\\|z\\|^2 = 0.35$"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_NAMES = {
-    "alpha_r": "α_r",
-    "sigma_xi": "σ_ξ",
-    "n_devices": "L",
-    "device_size": "n_0",
+    "alpha_r": "masks α",
+    "sigma_xi": "noise σ",
+    "n_devices": "devices L",
+    "device_size": "rows of each",
     "snr_measured": "measured",
     "snr_eq6": "eq. (6)",
     "ratio": "measured / (6)",

@@ -502,7 +502,7 @@ def test_tab_snr_has_a_row_a_setting_and_a_map_a_law():
     top, bottom = drawing.figure.subfigs
     cells = top.axes[0].tables[0].get_celld()
     heads = [cells[0, column].get_text().get_text() for column in range(9)]
-    assert heads[:5] == ["alpha r", "sigma xi", "n devices", "snr measured", "snr eq6"]
+    assert heads[:5] == ["masks α", "noise σ", "devices L", "measured", "eq. (6)"]
     assert max(row for row, _ in cells) == 12
     assert "device size = 10,000" in top.get_suptitle()
     assert [axis.get_title("left").split(": ")[0] for axis in bottom.axes] == [
