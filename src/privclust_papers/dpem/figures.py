@@ -57,12 +57,11 @@ def fig1(results: Results) -> Drawing:
             _draw_map(axis, results, copies, [method for method in methods if method in found])
             axis.set_title(title)
         axes[0].set_ylabel("latitude, degrees")
-        axes[1].set_xlabel("longitude, degrees")
+        axes[1].set_xlabel("longitude, degrees\n(crosses: means; circles: one standard deviation)")
         named: dict[str, Any] = {}
         for axis in axes:
             named.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
         figure.legend(named.values(), named, loc="outside upper center", ncols=4)
-        caption(figure, "Crosses: means. Circles: one standard deviation of a component.")
     columns = ["exposure", "hidden", "mean_error", *_FLOORS]
     groups = trials.groupby(["n_copies", "start", "method", "label"], sort=True)
     medians = groups[["mean_error", "em_distance"]].median().add_suffix("_median")

@@ -317,7 +317,8 @@ def frontier(results: Results) -> Drawing:
         legend_below(figure, *axes, ncols=3, handlelength=4.0)
         caption(
             figure,
-            f"Mean of {counted(trials)}{BAND}. Solid: (ε, 1/(n ln n))-DP, of Gibbs samplers in the "
+            f"Mean of {counted(trials)}{BAND}, as wide below as above. "
+            "Solid: (ε, 1/(n ln n))-DP, of Gibbs samplers in the "
             "limit of many sweeps. Dashed: as printed, without a guarantee, from the trials of "
             "Figure 2. Dotted: what no unbiased decoder of the sketch can do better in square "
             "mean; with more than 1,000 moments (d = 20) by noise alone. Grey line: random "

@@ -156,8 +156,8 @@ def mean_curves(
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
     The band (by Student's t from columns ``mean``, ``se``, ``n``) is left out below five
-    trials, whose spread says little of it. With `is_log`, for a logarithmic vertical axis, it is
-    that of the logarithm (to first order), which has no end at or below 0.
+    trials, whose spread says little of it. With `is_log`, for a logarithmic vertical axis, its lower
+    end is as far below the mean as the upper end is above, on that axis, and never at or below 0.
     """
     for method in methods:
         curve = table[table["method"] == method].sort_values(x)
@@ -168,7 +168,7 @@ def mean_curves(
             half = half_width(curve["se"], curve["n"])
             low, high = mean - half, mean + half
             if is_log:
-                low, high = mean * np.exp(-half / mean), mean * np.exp(half / mean)
+                low = mean**2 / high
             axis.fill_between(curve[x], low, high, color=style.color, alpha=0.15, linewidth=0)
         axis.plot(curve[x], mean, **style.line, label=label)
     axis.set_xscale("log")

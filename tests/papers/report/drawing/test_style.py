@@ -1,9 +1,12 @@
 """How a method's curves look is said in its paper's file."""
 
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from privclust_papers.report.drawing import style
+from privclust_papers.report.drawing.panels import mean_curves
 from privclust_papers.settings.config import load_yaml
 
 LOOKS = load_yaml("workflow/schemas/paper.schema.yaml")["$defs"]
@@ -39,3 +42,17 @@ def test_methods_of_ones_own_come_last_with_looks_that_no_paper_has():
     assert len(looks) == 4
     assert not {color for color, _ in looks} & set(style.COLOURS.values())
     assert {styles[name].dash for name in own} == {"-"}
+
+
+def test_bands_on_a_log_axis_end_above_zero():
+    table = pd.DataFrame(
+        {"method": "a", "label": "A", "x": [1.0, 10.0], "mean": [1.0, 1e-3], "se": 0.8, "n": 6}
+    )
+    styles = {"a": style.MethodStyle("#000000", "o", "-")}
+    for is_log, lowest in ((True, 0.0), (False, -3.0)):
+        axis = Figure().subplots()
+        mean_curves(axis, table, "x", ["a"], styles, is_log=is_log)
+        (band,) = axis.collections
+        ends = band.get_paths()[0].vertices[:, 1]
+        assert ends.min() >= lowest
+        assert (ends.min() > 0.0) == is_log
