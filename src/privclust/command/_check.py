@@ -88,15 +88,7 @@ class _Seen:
 
 
 def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | None) -> None:
-    """Print what declared columns hold, in exact numbers.
-
-    Parameters
-    ----------
-    table : TableFile
-    declared : mapping of str to bounds, categories or None
-    groups : str or None
-        The column that identifies the person.
-    """
+    """Print what declared columns hold, in exact numbers."""
     seen = {name: _Seen(ends) for name, ends in declared.items()}
     n_rows, n_nobody = 0, 0
     for part in table.columns([*declared, *([groups] if groups else [])]):

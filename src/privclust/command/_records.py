@@ -19,14 +19,8 @@ _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
 class Piece(NamedTuple):
     """Some records of a file.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n, n_features)
-        With NaN where an entry is missing or cannot be read.
-    persons : list of str or None
-        The person of each row, None for nobody; None without groups.
-    unread : tuple of two ndarrays of shape (n, n_columns), bool, or None
-        Which entries are missing, and which cannot be read; None where nothing is declared.
+    `rows` (n, n_features) have NaN where an entry is missing or cannot be read. `persons` are those
+    of the rows, None for nobody. `unread` says which entries are missing, and which cannot be read.
     """
 
     rows: Any
@@ -174,14 +168,7 @@ def _start(path: str) -> tuple[int, bytes]:
 class Tally:
     """How many records are left out, and how many entries of each column cannot be read.
 
-    Attributes
-    ----------
-    n_rows : int
-        All rows.
-    n_left_out : int
-        Of records.
-    unread : ndarray of shape (2, n_columns) or None
-        Of records, in units of 2^-30; None where nothing is declared.
+    `n_left_out` and `unread` (2, n_columns) are of records; `unread` is in units of 2^-30.
     """
 
     def __init__(self, n_columns: int | None) -> None:

@@ -22,19 +22,8 @@ _SAME_PLACE = 0.25  # of the distance to the nearest other center; as in `_noise
 class Agreement:
     """How far the near-best starts of a decoder agree with the best one.
 
-    Attributes
-    ----------
-    n_starts : int
-        Starts that were made. One, if the first explains the sketch to within the noise.
-    n_near_best : int
-        Near-best starts, with the best.
-    n_agreeing : int
-        Near-best starts in which all clusters recur, with the best.
-    recurs : ndarray of shape (n_clusters,)
-        Whether a cluster recurs in all near-best starts.
-    covariances : ndarray of shape (n_clusters, n_features, n_features)
-        Mean over near-best starts of the squared move of a center, as a matrix; of starts in which
-        the cluster recurs.
+    `recurs` (n_clusters,) says whether a cluster recurs in all near-best starts; `covariances` are
+    the mean squared moves of its center over the starts in which it does.
     """
 
     n_starts: int

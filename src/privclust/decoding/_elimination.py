@@ -21,22 +21,7 @@ _ROUNDING = 1e-12  # of a gradient, in parts of the largest inner product
 def eliminated(products, correlations, n_left, least):
     """Delete atoms until `n_left` are there, or all would be missed by more than `least`.
 
-    Parameters
-    ----------
-    products : ndarray of shape (K, K)
-        G.
-    correlations : ndarray of shape (K,)
-        c.
-    n_left : int
-    least : float
-        By how much the residual may rise without an atom that goes.
-
-    Returns
-    -------
-    weights : ndarray of shape (n,)
-        Of the atoms that are left.
-    kept : ndarray of shape (n,)
-        Which these are.
+    Takes G (K, K) and c (K,); returns the weights of the atoms that are left, and which these are.
     """
     kept = np.ones(len(correlations), dtype=np.bool_)
     weights = _eliminate(products, correlations, n_left, least, kept)

@@ -17,16 +17,9 @@ _LEAST_WIDTH = 1e-300
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """A density that explains a sketch.
+    """A density that explains a sketch, by weights that add up to 1.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (K,)
-        Adding up to 1.
-    centers : ndarray of shape (K, n_features)
-    spreads : ndarray of shape (K,) or (K, n_features, n_features)
-    n_fitted : int
-        How many of the Gaussians were fitted; what follows was added for what noise may explain.
+    `n_fitted` of the Gaussians were fitted; the others were added for what noise may explain.
     """
 
     weights: np.ndarray

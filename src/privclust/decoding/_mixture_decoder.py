@@ -163,23 +163,10 @@ def expected_residual(features, n_samples, part, noise_variance) -> float:
 
 @dataclass(frozen=True)
 class FittedDensity:
-    """The density that explains a sketch, before anything is said of centers.
+    """The density that explains a sketch, before centers are found in it.
 
-    All but the density itself is in the units of the problem.
-
-    Attributes
-    ----------
-    problem : MixtureFit
-    best : tuple
-        Weights, centers and variances of the k atoms of least residual.
-    residual, expected_residual : float
-        As of `Decoded`.
-    of_one_number : float
-        Variance of the real or imaginary part of a feature.
-    atoms, parts : tuple
-        Weights, centers and spreads of the atoms of the density, and of all it is made of.
-    starts : list of tuple
-        The k atoms of each start, and its residual.
+    Atoms and starts are weights, centers and spreads in the units of the `problem`; `best` are the
+    k atoms of least residual, and `of_one_number` is the variance of half a feature.
     """
 
     problem: MixtureFit
@@ -270,10 +257,7 @@ def fit_density(
 
 
 def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
-    """Return the k-means centers of a density from `fit_density`, which lies within a box if any.
-
-    Arguments are those of `fit_density`.
-    """
+    """Return the k-means centers of a density from `fit_density`, which has the same arguments."""
     fit = fit_density(*sketched, rng=rng, **how)
     problem, best, density = fit.problem, fit.best, fit.parts
     _, centers, spreads = fit.atoms

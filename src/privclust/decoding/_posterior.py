@@ -24,24 +24,9 @@ _SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
 def posterior_modes(variances, problem, noise, of_level, precisions):
     """Climb to the mode at each variance, from that of the one before, the first from mean 0.
 
-    Parameters
-    ----------
-    variances : ndarray of shape (n_variances,)
-    problem : tuple
-        Features at frequencies: `privclust.decoding._atoms.least_squares_problem`.
-    noise : float
-        Variance of the real and imaginary parts of features.
-    of_level : float
-        One over the level's variance a priori; 0 where it is 1.
-    precisions : ndarray of shape (n_features,)
-        Of the mean a priori.
-
-    Returns
-    -------
-    evidences, gains, levels : ndarray of shape (n_variances,)
-        Logarithms of the evidence, nats that the modes explain, and the modes' levels.
-    means, spreads : ndarray of shape (n_variances, n_features)
-        The modes' means, and the variances of a new record's features about them.
+    `noise` is the variance of half a feature, `of_level` one over the prior variance of the level,
+    `precisions` are those of the mean a priori. Returned are, by variance: the logarithm of the
+    evidence, the nats that the mode explains, its level, its mean, and the spread of a new record.
     """
     turns, squares, real, imaginary = problem
     damping = np.exp(-0.5 * np.outer(variances, squares))

@@ -9,17 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Similarity:
-    """A rotation, a scale and a shift; stacks of them work alike.
-
-    Attributes
-    ----------
-    rotation : ndarray of shape (..., k, k)
-        Orthogonal, of determinant 1.
-    scale : ndarray of shape (...)
-        Not negative.
-    source_mean, target_mean : ndarray of shape (..., k)
-        The first goes to the second.
-    """
+    """A rotation of determinant 1, a scale of at least 0 and a shift; stacks of them work alike."""
 
     rotation: np.ndarray
     scale: np.ndarray

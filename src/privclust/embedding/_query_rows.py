@@ -23,19 +23,7 @@ def label_range(classes: np.ndarray) -> np.ndarray:
 
 
 class QueryRow:
-    """The query alone, after the public rows.
-
-    Parameters
-    ----------
-    features : FeatureLaplacian
-        Of public images.
-    y : ndarray of shape (n,)
-        Public labels.
-    values : ndarray
-        All labels that a query may have, in order.
-    start : ndarray of shape (n_rows, k)
-        Q, of public rows and those of the query.
-    """
+    """The query is one row, after the public rows."""
 
     def __init__(self, features, y, values, start, *, alpha, width, variant) -> None:
         self._y, self._values, self._start = y, values, start
@@ -78,13 +66,6 @@ class ClassRows:
 
     Rows come in the order of the classes and start from the same rows of Q, whatever the query is,
     so that neither their order nor their labels depend on it.
-
-    Parameters
-    ----------
-    kernel : ndarray of shape (n, n)
-        Of public images, 1 on its diagonal: a dummy is as near to itself as can be.
-    y, values, start
-        See `QueryRow`.
     """
 
     def __init__(self, kernel, y, values, start, *, alpha, width, variant) -> None:

@@ -133,18 +133,8 @@ def sensitivity_bound(
 class WorstPair:
     """The neighbouring data sets that move the first iterate most, of those a search has seen.
 
-    Attributes
-    ----------
-    change : float
-        Frobenius norm of the difference of the two first iterates.
-    bound : float
-        Of Theorem 2.
-    X : ndarray of shape (n, 3)
-        Features that both have, of norm 1.
-    y : ndarray of shape (n,)
-        Their labels.
-    records : tuple of (ndarray of shape (3,), int)
-        Features and label of the one that differs, in both; the added one's counterpart is zeros.
+    `change` is the Frobenius norm of the difference, `bound` that of Theorem 2. The record that
+    differs is given in both; the counterpart of an added one is zeros.
     """
 
     change: float

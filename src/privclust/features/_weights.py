@@ -130,19 +130,7 @@ def weights_path(model: str) -> Path:
 
 
 def read_weights(model: str, file: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray]:
-    """Read a model's weights: float32 arrays in C order, by the names of the published file.
-
-    `file` is where that file lies; None for that of the package that carries it.
-
-    Raises
-    ------
-    ImportError
-        If the package that carries them is not installed.
-    ValueError
-        If no package carries them and no file was given.
-    WeightsError
-        If the file is not the published one, or cannot be read.
-    """
+    """Read a model's weights, float32 by name, from the published `file` or the package with it."""
     check_weights(model, file)
     path = weights_path(model) if file is None else Path(file)
     advice = "install the package again" if file is None else "replace it by a whole copy"

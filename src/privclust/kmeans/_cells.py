@@ -23,15 +23,8 @@ _EMPTY = 0.02, 0.98  # range of the estimated fraction of empty cells
 class Cells:
     """The exact counts of the cells of a box at every level.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        A row outside the box is in the nearest cell; NaN is replaced by the middle of the box.
-    box : Box
-    depth : int
-        Deepest level, from 0 to 52. depth * n_features must be at most 62.
-    groups : Groups or None
-        The persons of the rows. A row counts its `Groups.units`. None: every row counts 1.
+    A row outside the box is in the nearest cell; NaN is replaced by the middle of the box. With
+    groups, a row counts its `Groups.units`. depth * n_features must be at most 62.
     """
 
     def __init__(self, X: np.ndarray, box: Box, depth: int, groups: Groups | None = None) -> None:

@@ -23,22 +23,7 @@ _LARGE = "entries that are too large for phases count as the largest that are no
 
 @dataclass(frozen=True)
 class FitBudget:
-    """An epsilon, a delta and a kind of noise for all releases of a fit, whose shares add up.
-
-    Attributes
-    ----------
-    epsilon : float or None
-        None: no noise.
-    delta : float
-    mechanism : {"laplace", "gaussian"}
-    neighbours : {"replace_one", "add_remove"}
-    random_state
-        Of the estimator: whether noise comes from a seed.
-    unit : {"row", "group"}
-        What is protected.
-    caveats : tuple of str
-        What becomes of rows that are not as declared.
-    """
+    """An epsilon, a delta and a kind of noise for all releases of a fit, whose shares add up."""
 
     epsilon: float | None
     delta: float

@@ -13,15 +13,7 @@ from privclust.privacy.bounds import Box
 
 @dataclass(frozen=True)
 class Projection:
-    """Rows as coordinates along orthonormal directions that are drawn without the data.
-
-    Attributes
-    ----------
-    basis : ndarray of shape (n_features, n_directions)
-        Orthonormal columns.
-    middle : ndarray of shape (n_features,)
-        What is 0.
-    """
+    """Rows as coordinates along orthonormal columns, drawn without the data, about a `middle`."""
 
     basis: np.ndarray
     middle: np.ndarray

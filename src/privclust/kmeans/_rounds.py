@@ -73,33 +73,10 @@ def centers_by_rounds(
     rng: np.random.Generator,
     groups: Groups | None = None,
 ) -> tuple[list[Round], np.ndarray]:
-    """Find centers in all features.
+    """Find centers in all features by rounds with these `noises`, from `decoded` centers.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows within the box.
-    labels : ndarray of shape (n_samples,)
-        Cluster of each row, by that row and what was released.
-    box : Box
-    decoded : Decoded
-        In all features; or in a projection, whose 0 is the middle of the box.
-    n_samples : float
-        Number of rows, or of groups, as far as it is known.
-    noises : list of Gaussian
-        Of the rounds, on `parts_of_rounds`.
-    source
-        Of the noise.
-    rng : Generator
-        Of the directions of splits.
-    groups : Groups or None
-        Of rows that are protected together.
-
-    Returns
-    -------
-    rounds : list of Round
-    is_split : ndarray of shape (n_clusters,)
-        Whether a center was moved to another cluster.
+    Those may be in a projection, whose 0 is the middle of the box. The generator draws directions
+    of splits. Returned are the rounds, and whether each center was moved to another cluster.
     """
     d, rounds = X.shape[1], []
     if decoded.centers.shape[1] == d:
@@ -129,15 +106,8 @@ def centers_by_rounds(
 class _Clusters:
     """Centers, and what is known of their rows.
 
-    Attributes
-    ----------
-    centers : ndarray of shape (n_clusters, n_features)
-    unknown : ndarray of shape (n_clusters,)
-        A: variance of a coordinate of a center about the mean of its rows.
-    spread : float
-        Variance of a feature within clusters, as decoded.
-    rows : ndarray of shape (n_clusters,)
-        Numbers of rows.
+    `unknown` is A: the variance of a coordinate of a center about the mean of its rows; `spread` is
+    that of a feature within clusters, as decoded.
     """
 
     def __init__(

@@ -25,16 +25,7 @@ _MAX_ITER, _TOLERANCE = 300, 1e-4  # updates of a run; relative decrease that en
 
 @dataclass(frozen=True)
 class Blocks:
-    """Weighted points, and the boxes of their blocks.
-
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    weights : ndarray of shape (n_points,)
-        Positive.
-    low, high : ndarray of shape (n_blocks, n_features)
-        Corners of the boxes.
-    """
+    """Weighted points, and the corners of the boxes of their blocks."""
 
     points: np.ndarray
     weights: np.ndarray

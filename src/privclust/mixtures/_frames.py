@@ -147,10 +147,7 @@ def clipped_moments(
     *,
     bound: float = 1.0,
 ) -> ExactStatistics:
-    """Return counts, sums and second moments in frames, without noise.
-
-    Arguments as for `release_moments`.
-    """
+    """Return counts, sums and second moments in frames, without noise."""
     unit = unit_margin(X.shape[1], FACTOR_BITS)
     parameters = frames.log_scales, frames.means, frames.whitening
     arguments = (1.0 / bound, *parameters, radius, unit)

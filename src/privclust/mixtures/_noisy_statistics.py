@@ -40,14 +40,8 @@ class NoisedStatistics:
 class FloorRates:
     """How often post-processing had to act, as parts of all occasions (components x iterations).
 
-    Attributes
-    ----------
-    weights : float
-        A noisy weight outside [0, 1], or a noisy count below one row.
-    means : float
-        A noisy mean outside the ball of the data. Counted also where it is left there.
-    covariances : float
-        A component with a variance (an eigenvalue) below the floor or above the ball's.
+    On weights outside [0, 1] or counts below one row; on means outside the ball, counted also where
+    they are left there; on components with a variance below the floor or above the ball's.
     """
 
     weights: float

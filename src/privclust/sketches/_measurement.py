@@ -16,18 +16,8 @@ PUBLIC_COUNT = "the number of records is public"
 class SketchMeasurement:
     """Noise bound to the sums that it is for.
 
-    Attributes
-    ----------
-    noise : Laplace or Gaussian
-        With the sensitivity of the sums and the neighbour relation.
-    sums : str
-        Name of the sums in a guarantee.
-    delta : float
-        At which Gaussian noise is stated; Laplace noise needs none.
-    wording : mapping of str to str
-        Of the statement's other columns, such as its units.
-    caveats : tuple of str
-        Beyond that the number of records is public, which replace-one implies.
+    `noise` has their sensitivity and the neighbour relation. `delta` is that at which Gaussian
+    noise is stated. `wording` has the statement's other columns, such as its units.
     """
 
     noise: Laplace | Gaussian
@@ -42,15 +32,7 @@ class SketchMeasurement:
         return self.noise.sensitivity.relation
 
     def promise(self, *, seeded: bool = False, unit: str = ROW) -> Guarantee:
-        """Return the guarantee of one release.
-
-        Parameters
-        ----------
-        seeded : bool
-            Whether the noise will come from a seed.
-        unit : {"row", "group"}
-            The records of the sketch.
-        """
+        """Return the guarantee of one release."""
         count_is_public = self.relation is Neighbours.REPLACE_ONE
         name = self.sums if count_is_public else f"{self.sums} and number of records"
         is_gaussian = isinstance(self.noise, Gaussian)

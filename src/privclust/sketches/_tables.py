@@ -105,22 +105,10 @@ def table_state(
     strict: bool,
     **how: Any,
 ) -> tuple[State, int | None]:
-    """Return the state of sums over a table, and how many records were left out.
+    """Return the state of sums over a table, and how many records were left out, if any can be.
 
-    Parameters
-    ----------
-    source : table
-        What `privclust.records.tables.total` takes, as do `encoder`, `groups` and `how`.
-    new_sums : callable
-        Without arguments; makes sums of no records, on the machine where rows lie.
-    strict : bool
-        True: a row that cannot be read is an error. False: it is left out.
-
-    Returns
-    -------
-    state : dict of ndarray
-    n_left_out : int or None
-        None where no record can be left out.
+    Arguments are those of `privclust.records.tables.total`. `new_sums` makes sums of no records on
+    the machine where rows lie. If `strict`, a row that cannot be read is an error.
     """
     state_of = partial(_state_of_rows, new_sums, strict)
     state = total(source, state_of, encoder=encoder, groups=groups, strict=strict, **how)

@@ -107,10 +107,9 @@ class Rounding:
 
 
 def choose(scores, epsilon: float, delta: float, alpha: float) -> tuple[Choice, Choice]:
-    """Return the events that promise most for epsilon and for delta.
+    """Return the events that promise most for epsilon and for delta, of rounded scores.
 
-    `scores` holds, for each statistic, rounded scores under the data and under the neighbour. An
-    event promises the bound that its counts would certify, which keeps rare events out.
+    An event promises the bound that its counts would certify, which keeps rare events out.
     """
     promises = (
         lambda low, high: epsilon_bound(low, high, delta),

@@ -83,14 +83,9 @@ class Counts:
 
 @dataclass(frozen=True)
 class Wealth:
-    """A gambler's wealth after counts, against every pair of probabilities.
+    """A gambler's wealth after `counts`, against every pair of probabilities.
 
-    Attributes
-    ----------
-    counts : Counts
-        Of runs that did not choose the event.
-    before : Counts
-        Of the runs that chose it, by which the gambler starts.
+    Counts are of runs that did not choose the event; those that chose it are `before`.
     """
 
     counts: Counts

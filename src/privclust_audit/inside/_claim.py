@@ -30,16 +30,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Cost:
-    """What releases cost beside a claim.
+    """What releases cost beside a claim, and the `problem` if they go beyond it.
 
-    Attributes
-    ----------
-    problem : str
-        How they go beyond it; empty where they keep to it.
-    is_certain : bool
-        Whether that is so; else it is if all that was released is told.
-    epsilon : float
-        What changes under Laplace noise come to; NaN of other noise.
+    Where that is not certain, it is so if all that was released is told. `epsilon` is what changes
+    under Laplace noise come to; NaN of other noise.
     """
 
     problem: str = ""

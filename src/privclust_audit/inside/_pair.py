@@ -164,16 +164,9 @@ class PairReport:
 class Settings:
     """How runs are done.
 
-    Attributes
-    ----------
-    seed : int
-        Of what stands in for the operating system's entropy.
-    quiet : bool
-        Whether releases of the first run come out as if their noise were 0, which it may be.
-    samplers : bool
-        Whether draws of NumPy and OpenDP outside of measurements count as releases.
-    parameters : mapping
-        Parameters that the estimator is given before.
+    The `seed` stands in for the operating system's entropy. If `quiet`, releases of the first run
+    come out as if their noise were 0. With `samplers` draws of NumPy and OpenDP outside of
+    measurements count as releases. The estimator is given the `parameters` before.
     """
 
     seed: int = 0

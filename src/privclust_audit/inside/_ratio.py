@@ -124,16 +124,7 @@ class ReleasedRatio:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A release on two data sets: its noise, both values, and their change in units of the noise.
-
-    Attributes
-    ----------
-    noise : Gaussian or Laplace
-    values : tuple of two ndarrays or FixedPoint
-    weight : float or ndarray
-    change : ndarray
-    where : str
-    """
+    """A release on two data sets: its noise, values, and their change in units of the noise."""
 
     noise: Measurement
     values: tuple[Any, Any]

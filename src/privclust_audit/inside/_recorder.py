@@ -178,16 +178,11 @@ class Recorder:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Record every release of this process within the block.
+    """Record every release of this process within the block, which cannot be nested.
 
     The `release` of every class of measurements is replaced meanwhile, as are the sources of
     randomness that no seed reaches; what is released and returned is what would be otherwise, but
     for what the recorder replays. Outside of the block nothing is changed, and nothing costs.
-
-    Raises
-    ------
-    RuntimeError
-        Within another such block.
     """
     if not _RECORDING.acquire(blocking=False):
         raise RuntimeError("releases are being recorded already; one recording at a time")

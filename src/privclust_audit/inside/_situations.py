@@ -29,27 +29,9 @@ _EXTREME = (
 class Ground:
     """Where neighbours are looked for.
 
-    Attributes
-    ----------
-    low, high : ndarray of shape (d,)
-        The box of rows.
-    radius : float or None
-        Of a ball about the origin that they lie in, in place of the box.
-    n_clusters : int
-        k, or 1 where there is none.
-    relation : Neighbours
-    grouped : bool
-        Whether groups of rows are protected.
-    rows : ndarray of shape (n, d) or None
-        Rows that are given.
-    starts : mapping
-        Names of parameters that are starts, with their shapes.
-    has_bounds : bool
-        Whether the box is a parameter, `bounds`.
-    any_rows : bool
-        Whether rows outside, and NaN, are looked at.
-    any_entries : bool
-        Whether entries of other kinds are, in containers without a type.
+    Rows lie in the box, or in a ball of the `radius` about the origin. `starts` are the names of
+    parameters that are starts, with their shapes. If `any_rows`, rows outside and NaN are looked
+    at; if `any_entries`, entries of other kinds, in containers without a type.
     """
 
     low: np.ndarray

@@ -11,13 +11,7 @@ import numpy as np
 
 
 def fit_of(subject: Any) -> Callable:
-    """Return the function of parameters and arguments that fits a fresh copy of a subject.
-
-    Raises
-    ------
-    ValueError
-        If the subject is none.
-    """
+    """Return the function of parameters and arguments that fits a fresh copy of a subject."""
     if hasattr(subject, "fit") and not isinstance(subject, type):
         return lambda parameters, *data: _fitted(_with(copy.deepcopy(subject), parameters), data)
     if not callable(subject):

@@ -38,23 +38,7 @@ def best_centers(X: np.ndarray, n_clusters: int) -> np.ndarray:
 
 
 class _Oracle:
-    """k-means that knows the clusters of the best solution.
-
-    Parameters
-    ----------
-    n_clusters : int
-    epsilon, delta : float
-        Of the noise on the sums.
-    bounds : (low, high)
-        The same for all features.
-    neighbours : {"replace_one", "add_remove"}
-    random_state : int, Generator or RandomState
-        Of the noise.
-
-    Attributes
-    ----------
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    """
+    """k-means that knows the clusters of the best solution; noise is on the sums."""
 
     def __init__(
         self, n_clusters=8, *, epsilon, delta, bounds, neighbours="add_remove", random_state=0

@@ -158,15 +158,7 @@ def decode(
 
 @dataclass(frozen=True, eq=False)
 class Optima:
-    """Different unions that explain a sketch, the best first, before they are refined.
-
-    Attributes
-    ----------
-    sketch : MomentSketch
-    unions : list of Union
-    costs : ndarray of shape (n_unions,)
-    is_even : bool
-    """
+    """Different unions that explain a sketch, the best first, before they are refined."""
 
     sketch: MomentSketch
     unions: list[Union]

@@ -53,14 +53,8 @@ def n_draws(n_features: int) -> int:
 class Likelihood:
     """Means of features with their noise: what a union explains of them, and the best one near.
 
-    Parameters
-    ----------
-    means, deviations : mapping of int to ndarray or float
-        By degree: coordinates of the noisy means, and the deviation of their noise.
-    n_samples : float
-        n.
-    is_even : bool
-        Whether rows are taken to be spread evenly within subspaces.
+    Means and the deviations of their noise come by degree. `is_even`: rows are taken to be spread
+    evenly within subspaces.
     """
 
     def __init__(
