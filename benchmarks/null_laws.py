@@ -153,7 +153,7 @@ def table(log):
         lines.append({**of, "valley": f"{least:.2f} to {most:.2f}", "fits": len(group)})
     of_halves = rows[is_null].groupby(["half", "epsilon"])["percent"].agg(["mean", "size"])
     said = [
-        f"{half}, epsilon = {epsilon:g}: {mean:.1f} % of {n} fits are wrong"
+        f"{half}, epsilon = {epsilon:g}: {mean:.1f} % of {n:.0f} fits are wrong"
         for (half, epsilon), (mean, n) in of_halves.iterrows()
     ]
     return markdown(pd.DataFrame(lines)) + "\n\n" + "; ".join(said) + "."

@@ -66,7 +66,7 @@ class TableClusters:
     missing : {"drop", "middle", "error"}
         What became of rows with entries that are missing or cannot be read.
     remarks : tuple of str
-        What else was told.
+        Further remarks.
     private_bounds : tuple of str
         The columns whose bounds were not declared but are `privclust.preprocessing.private_bounds`.
     """

@@ -40,7 +40,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     """Return a checksum of the official files that does not depend on how they are packed.
 
     SHA-256 over the sorted lines ``"<name> <MD5>\\n"`` of the four files: their MD5 sums are what
-    was published. Takes what `read` takes.
+    was published. Arguments are those of `read`.
     """
     digests = {member.name: member.read(_md5) for member in members(path, _OFFICIAL)}
     _check_official(path, digests)

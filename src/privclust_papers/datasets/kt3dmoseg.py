@@ -65,7 +65,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def content_sha256(path: str | os.PathLike[str]) -> str:
     """Return a checksum of the clips that does not depend on how they are packed.
 
-    SHA-256 over the sorted lines ``"<file> <SHA-256 of the file>\\n"``. Takes what `read` takes.
+    SHA-256 over the sorted lines ``"<file> <SHA-256 of the file>\\n"``. Arguments: see `read`.
     """
     lines = sorted(
         f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _clips(path).items()
@@ -79,8 +79,8 @@ def window_of(
     """Cut a clip to the window of 10 frames (all, if it has fewer) with most motions and tracks.
 
     A track is complete if its point is visible in each frame of the window. Motions with fewer than
-    8 complete tracks are dropped. Of all windows the one with the most motions left is taken, then
-    the one with the most tracks of these, then the first.
+    8 complete tracks are dropped. The window with the most motions left is taken, then the one
+    with the most tracks of these, then the first.
 
     Parameters
     ----------

@@ -135,7 +135,8 @@ def best_of_starts(
 ) -> dict[str, np.ndarray]:
     """Fit EM from `n_tried` starts uniform in the ball, and keep the one of highest likelihood.
 
-    Returns what `fit_mixture` does, of that start. No private method may choose so without paying.
+    Returns the outputs of `fit_mixture` for that start. For a private method the choice would cost
+    budget.
     """
     tried = replace(data, extra={**data.extra, "n_starts": n_tried})
     tried.extra.pop("start", None)

@@ -156,7 +156,7 @@ def mean_curves(
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
     The band (by Student's t from columns ``mean``, ``se``, ``n``) is left out below five
-    trials, whose spread says little of it. With `is_log`, for a logarithmic vertical axis, the
+    trials: the spread of so few says little. With `is_log`, for a logarithmic vertical axis, the
     lower end is as far below the mean as the upper end is above, and never at or below 0.
     """
     for method in methods:
