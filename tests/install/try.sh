@@ -6,6 +6,8 @@
 #   bash tests/install/try.sh lowest     the lowest versions that pyproject.toml allows, on Python 3.11
 #   bash tests/install/try.sh arm64      digests of kernels on an emulated ARM, beside those of this machine
 #
+# With WHOLE=1, forky and trixie make all figures as well (`make`).
+#
 # To be run before a release; CI runs none of it. forky and trixie need root and debootstrap, arm64 needs
 # debootstrap, qemu-user-static and `make setup`, lowest and arm64 need uv. Each takes 10 to 40 minutes and up to 4 GB
 # in the folder that TRY names, by default a new one below /tmp.
