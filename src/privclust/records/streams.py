@@ -29,7 +29,6 @@ Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
-_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _NPY_SIGNATURE = b"\x93NUMPY"
 
 

@@ -40,8 +40,6 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
-DEGREES = (2, 4, 6)
-
 
 def n_moments(n_features: int, degree: int) -> int:
     """Return how many entries a symmetric tensor has, once each.
