@@ -65,13 +65,13 @@ class ClusterCount:
     ----------
     n_clusters : int
     scores : ndarray of shape (max_clusters,)
-        Twice the nats by which one cluster, two, and so on explain the sketch worse than the best
-        number, with the penalty; 0 for that.
+        Twice the nats by which one cluster, two, and so on explain the sketch worse than the number
+        of the best score, with the penalty; 0 for that number.
     least_weight : float
         Part of the rows below which noise hides a cluster as wide as those that were seen.
     valley : float
-        Lowest density between the clusters of the best score, relative to the density at their
-        centers: 1 where there is no valley. Above 0.4 there are no separate clusters, and
+        Lowest decoded density between the clusters of the best score, relative to the density at
+        their centers: 1 where there is no valley. Above 0.4 no separate clusters are found, and
         `n_clusters` is 1.
     """
 
@@ -102,18 +102,20 @@ class ClusterCount:
         return f"up to {clusters} can be distinguished at this budget; there may be more"
 
     def none_separate(self) -> str:
-        """Return a sentence if there are no separate clusters; else an empty string.
+        """Return a sentence if several clusters were looked for and none is separate; else "".
+
+        It is empty as well if noise may hide all but one (`hidden`).
 
         Examples
         --------
         >>> ClusterCount(1, np.zeros(20), 0.01).none_separate()
-        'no separate clusters: the density of the data has no valley'
+        'no separate clusters found: the decoded density has no valley'
         """
-        return (
-            ""
-            if self.n_clusters > 1
-            else "no separate clusters: the density of the data has no valley"
-        )
+        if self.n_clusters > 1 or len(self.scores) == 1:
+            return ""
+        if self.scores.argmin() == 0 and self.hidden():
+            return ""
+        return "no separate clusters found: the decoded density has no valley"
 
 
 @one_blas_thread
@@ -231,7 +233,7 @@ def _score_ellipsoids(scores, ellipsoids, problem, mixtures, most, of_atom, enou
 def deepest_valley(
     weights: np.ndarray, centers: np.ndarray, covariances: np.ndarray, least: float = 0.0
 ) -> float:
-    """Return how deep the deepest valley between components of a Gaussian mixture is, in [0, 1].
+    """Return the relative density in the deepest valley of a Gaussian mixture, in [0, 1].
 
     Parameters
     ----------
@@ -254,17 +256,20 @@ def deepest_valley(
     0.43
     """
     n_atoms = len(weights)
-    if n_atoms == 1:
+    if n_atoms <= 1:
         return 1.0
     squares, axes = np.linalg.eigh(covariances)
     squares = np.maximum(squares, max(least, np.finfo(float).tiny))
     heights = np.log(np.maximum(weights, _LEAST_WEIGHT)) - 0.5 * np.log(squares).sum(axis=1)
 
     def log_density(points):
-        exponents = [
-            height - 0.5 * ((points - center) @ axis) ** 2 @ (1.0 / square)
-            for height, center, axis, square in zip(heights, centers, axes, squares, strict=True)
-        ]
+        with np.errstate(over="ignore"):  # far from a narrow component its density is 0
+            exponents = [
+                height - 0.5 * (((points - center) @ axis / np.sqrt(square)) ** 2).sum(axis=1)
+                for height, center, axis, square in zip(
+                    heights, centers, axes, squares, strict=True
+                )
+            ]
         return logsumexp(exponents, axis=0)
 
     t, at = np.linspace(0.0, 1.0, _STEPS_ACROSS)[:, None], log_density(centers)

@@ -58,7 +58,8 @@ def separated_by_categories(
 
     The clusters count as Gaussian, with these spreads of coordinates. Only a column separates them
     if there is no valley between them in the other columns (`privclust.decoding.count_clusters`).
-    If no column does so alone, all columns of categories are left out together.
+    If no column does so by itself, all columns of categories are left out together. Without other
+    columns there is no remark.
 
     Parameters
     ----------
@@ -71,6 +72,8 @@ def separated_by_categories(
 
     def are_separate(left_out: Sequence[str]) -> bool:
         is_in = np.array([name not in left_out for name in of_coordinate])
+        if not is_in.any():  # nothing that could overlap
+            return True
         covariances = spreads[:, None, is_in] ** 2 * np.eye(is_in.sum())
         return deepest_valley(weights, centers[:, is_in], covariances) <= DEEP_VALLEY
 

@@ -224,3 +224,22 @@ def test_thin_components_count_as_wide_as_is_resolved():
     thin = covariances * [[1e-12, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert deepest_valley(weights, centers, thin) == pytest.approx(0.0, abs=1e-12)
     assert deepest_valley(weights, centers, thin, least=1.0) == 1.0
+
+
+def test_nothing_is_said_of_clusters_that_noise_hides():
+    """Two clusters of 30 rows: their valley is not seen, and so is not denied."""
+    X = np.random.default_rng(0).standard_normal((60, 1)) + np.repeat([[-9.0], [9.0]], 30, axis=0)
+    count = fitted(X, epsilon=0.5).cluster_count_
+    assert count.n_clusters == 1
+    assert count.hidden()
+    assert not count.none_separate()
+    one = fitted(X, epsilon=5.0, max_clusters=1).cluster_count_
+    assert not one.none_separate()
+
+
+@pytest.mark.parametrize("width", [0.0, 1e-200])
+def test_valleys_of_components_without_width(width):
+    apart = np.full(2, 0.5), np.array([[0.0], [1e100]]), np.full((2, 1, 1), width)
+    assert deepest_valley(*apart) == 0.0
+    assert deepest_valley(np.full(2, 0.5), np.zeros((2, 1)), apart[2]) == 1.0
+    assert deepest_valley(np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2, 2))) == 1.0

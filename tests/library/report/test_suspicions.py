@@ -9,7 +9,7 @@ from privclust.report.coordinate import (
     SHARE,
     Coordinate,
 )
-from privclust.report.suspicions import suspicions
+from privclust.report.suspicions import separated_by_categories, suspicions
 
 COLUMNS = {"age": (0.0, 110.0), "day": ("2020-01-01", "2024-12-31"), "plan": ["basic", "plus"]}
 BOTH = np.array([True, True])
@@ -69,3 +69,36 @@ def test_bounds_may_name_a_time_zone():
     day = coordinates(*GOOD)[1]
     ends = {"day": ("2020-01-01T00:00Z", "2024-12-31T00:00+02:00")}
     assert suspicions([day], ends, BOTH) == []
+
+
+WITH_CATEGORIES = {"x": (0.0, 100.0), "cut": ["a", "b"], "make": ["u", "v"]}
+OF_COORDINATE = ["x", "cut", "make"]
+
+
+def separated(x, cut, make, columns=WITH_CATEGORIES, of=OF_COORDINATE, spread=1.0):
+    """Remarks on clusters at these places, with one coordinate for each column."""
+    centers = np.column_stack([x, cut, make])[:, : len(of)]
+    k = len(centers)
+    return separated_by_categories(
+        columns, of, np.full(k, 1.0 / k), centers, np.full(centers.shape, spread)
+    )
+
+
+def test_a_category_that_separates_clusters_is_named():
+    assert separated([50, 51], [0, 9], [3, 3]) == [
+        "only column 'cut' separates the clusters: in the other columns they overlap"
+    ]
+    (both,) = separated([50, 51, 50, 51], [0, 9, 0, 9], [0, 0, 9, 9])
+    assert "the columns of categories" in both
+
+
+@pytest.mark.parametrize(
+    ("x", "cut"), [([20, 80], [0, 9]), ([50, 51], [3, 3]), ([20, 80], [3, 3]), ([50], [0])]
+)
+def test_other_clusters_get_no_remark_on_categories(x, cut):
+    assert separated(x, cut, [3] * len(x)) == []
+
+
+def test_a_table_of_categories_only_gets_no_remark():
+    assert separated([0, 9], [0, 9], [0, 0], {"cut": ["a", "b"]}, ["cut", "cut"]) == []
+    assert separated([0, 9], [0, 9], [0, 0], {"cut": ["a", "b"]}, ["cut", "cut"], 0.0) == []
