@@ -104,8 +104,9 @@ class Decoded:
     box : Box or None
         The bounds that centers were looked for in.
     is_explained : bool
-        Whether the residual of `density` is at most 3 standard deviations above its expected value.
-        If not, the clusters are not Gaussian, and standard errors from the density are too small.
+        Whether the residual of `density` is at most 3 standard deviations (those by Laplace noise,
+        which are the larger) above its expected value. If not, the clusters are not Gaussian, and
+        standard errors from the density are too small.
     """
 
     centers: np.ndarray
@@ -280,7 +281,9 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
 def _is_explained(fit):
     """Return whether the atoms of the density leave no more of the features than noise may."""
     whole = fit.problem.norm
-    limit = fit.expected_residual * (1.0 + _MISFIT_DEVIATIONS / math.sqrt(fit.problem.size))
+    # Of squares of Laplace noise, whose variance is 2.5 times that of squares of Gaussian noise.
+    deviation = math.sqrt(2.5 / fit.problem.size)
+    limit = fit.expected_residual * (1.0 + _MISFIT_DEVIATIONS * deviation)
     return fit.problem.residual_of(*fit.atoms) <= max(limit, OPTIMISER_RESIDUAL * whole)
 
 

@@ -223,13 +223,16 @@ def test_rows_in_few_places_have_errors_no_smaller_than_they_are(with_normal):
     assert max(distances) < 4.0  # of 12 normal ones one is larger in 1,300 runs
 
 
-def test_gaussian_clusters_explain_the_sketch():
-    """Of 30 releases none is expected above three standard deviations (.13 % each)."""
+@pytest.mark.parametrize(("noise", "delta"), [("gaussian", 1e-6), ("laplace", 0.0)])
+def test_gaussian_clusters_explain_the_sketch(noise, delta):
+    """Each of 60 releases is above three standard deviations with about .13 %: one may be."""
     rng = np.random.default_rng(3)
     sketch = sketch_of(clusters(6000, rng), m=300)
-    for seed in range(30):
-        private = release(sketch, 1.0, 1e-6, random_state=seed)
-        assert decode(private, len(CENTERS), random_state=seed).is_explained
+    missed = 0
+    for seed in range(60):
+        private = release(sketch, 1.0, delta, noise=noise, random_state=seed)
+        missed += not decode(private, len(CENTERS), random_state=seed).is_explained
+    assert missed <= 1
     assert decode(sketch, len(CENTERS), random_state=0).is_explained
 
 
