@@ -28,8 +28,8 @@ PYTEST = -m pytest -n $(CORES) --no-loadscope-reorder --max-worker-restart 0
 test: setup
 	.venv/bin/python $(PYTEST) --dist loadfile -m "not system"
 
-# Runs that are killed and resumed also wait: one process more than cores. Those of SLURM mostly wait: they run
-# beside the others, and what they say comes last.
+# Many of these tests wait for runs that are killed or resumed, so there is one process more than cores. Tests of
+# SLURM mostly wait. They run at the same time, and their output comes last.
 test-system: setup
 	@mkdir -p logs
 	.venv/bin/python -m pytest -m system tests/workflow/slurm > logs/test_slurm.log 2>&1 & \

@@ -77,7 +77,7 @@ def main():
             continue
         for epsilon in _EPSILONS:
             rows.append(row_of(table, epsilon, args.trials))
-            print(rows[-1], flush=True)
+            print(f"{table.name}, epsilon = {epsilon:g}", flush=True)
     text = markdown(pd.DataFrame(rows))
     print(text)
     if args.into:

@@ -5,10 +5,9 @@
 Each of twenty laws has no clusters: its density has one mode, or is uniform on a convex set.
 20,000 rows of each are drawn from `--seeds` seeds, and fitted at epsilon = 0.25, 1 and 4 with
 delta = 1e-6. A fit is wrong if it finds more than one cluster. The limit of a valley
-(`DEEP_VALLEY` of `privclust.decoding._cluster_count`) was chosen on the half "choose". The half
-"show" was fitted once afterwards. The laws of the half "power" have three equal round Gaussian
-clusters, one at each corner of a right triangle with two equal sides. A fit is right if it finds
-three.
+(`DEEP_VALLEY` of `privclust.decoding._cluster_count`) was chosen on the half "choose". The laws
+of the half "power" have three equal round Gaussian clusters, one at each corner of a right triangle
+with two equal sides. A fit is right if it finds three.
 
 Fits are appended to the log as they end; a run that was stopped goes on from there.
 """

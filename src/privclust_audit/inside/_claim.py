@@ -30,10 +30,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Cost:
-    """What releases cost beside a claim, and the `problem` if they go beyond it.
+    """The privacy loss of releases compared with a claim, and the `problem` if it is larger.
 
-    Where that is not certain, it is so if all that was released is told. `epsilon` is what changes
-    under Laplace noise come to; NaN of other noise.
+    If not `is_certain`, the `problem` is real if no release is missing. `epsilon` is the loss by
+    Laplace noise; NaN of other noise.
     """
 
     problem: str = ""

@@ -39,6 +39,15 @@ TEST = _annotations((30, 52, 246, 147, 1, "00001.jpg"))
 META = _mat(class_names=np.array([[f"Model {i}" for i in range(196)]], dtype=object))
 
 
+IMAGES = {"cars_train/00002.jpg": b"second", "cars_train/00001.jpg": b"first"}
+
+
+def _written(path, files):
+    """Write the files that have content as an archive."""
+    path.write_bytes(_tgz({n: c for n, c in files.items() if c is not None}, "w"))
+    return path
+
+
 @pytest.fixture
 def pack(tmp_path, monkeypatch):
     """Write an archive with two training images and a test image."""
@@ -47,16 +56,13 @@ def pack(tmp_path, monkeypatch):
     def write(changes=(), devkit=()):
         kit = {"cars_train_annos.mat": TRAIN, "cars_meta.mat": META} | dict(devkit)
         kit = {f"devkit/{name}": content for name, content in kit.items() if content is not None}
-        train = {"cars_train/00002.jpg": b"second", "cars_train/00001.jpg": b"first"}
         files = {
             "car_devkit.tgz": _tgz(kit),
-            "cars_train.tgz": _tgz(train),
+            "cars_train.tgz": _tgz(IMAGES),
             "cars_test.tgz": _tgz({"cars_test/00001.jpg": b"third"}),
             "cars_test_annos_withlabels.mat": TEST,
         } | dict(changes)
-        path = tmp_path / "cars196.tar"
-        path.write_bytes(_tgz({n: c for n, c in files.items() if c is not None}, "w"))
-        return path
+        return _written(tmp_path / "cars196.tar", files)
 
     return write
 
@@ -122,15 +128,12 @@ def crops(tmp_path, monkeypatch):
     monkeypatch.setattr(cars196, "N_TRAIN", 2)
 
     def write(changes=()):
-        train = {"cars_train/00002.jpg": b"second", "cars_train/00001.jpg": b"first"}
         files = {
             "cars_meta.mat": META,
-            "cars_train.tar.gz": _tgz(train),
+            "cars_train.tar.gz": _tgz(IMAGES),
             "cars_train_annos.mat": TRAIN,
         } | dict(changes)
-        path = tmp_path / "cars196_crops.tar"
-        path.write_bytes(_tgz({n: c for n, c in files.items() if c is not None}, "w"))
-        return path
+        return _written(tmp_path / "cars196_crops.tar", files)
 
     return write
 
