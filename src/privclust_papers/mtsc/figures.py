@@ -203,13 +203,15 @@ def sequences(results: Results) -> Drawing:
                 part = 100.0 * wide.loc[[n_motions]]
                 look = {"color": COLOURS[color], "label": f"{n_motions} motions ({len(part)})"}
                 axis.plot(part["ssc"], part[_TOP_METHOD], marker, markersize=4, alpha=0.6, **look)
+            largest = 105.0 * float(np.nanmax(wide[["ssc", _TOP_METHOD]].to_numpy())) or 1.0
             axis.axline((0.0, 0.0), slope=1.0, color="#000000", linewidth=0.8)
+            axis.set(xlim=(-0.04 * largest, largest), ylim=(-0.04 * largest, largest))
             name = f"{metric.replace('_', ' ')} x 100"
             axis.set(xlabel=f"SSC, {name}", ylabel=f"{labels[_TOP_METHOD]}, {name}", title=name)
             axis.set_aspect("equal")
         handles, names = axes[0].get_legend_handles_labels()
         handles.append(axes[0].lines[-1])
-        names.append("equal; below the line MTSC's error is the lower")
+        names.append("equal; below the line, MTSC has the lower error")
         figure.legend(handles, names, loc="outside upper center", ncols=3)
     metrics = (*_OF_UNSEEN, "wrong_number", "effective_entries")
     return Drawing(figure, _each_sequence(trials, [m for m in metrics if m in trials]))
