@@ -20,22 +20,22 @@ from privclust_papers.report.verdicts import CONSISTENT, PARTLY, REPRODUCED, _ve
 PAPERS = "ckm", "dpem", "mtsc", "dpsc", "privatemail"
 KEPT = "vacuous", "not comparable", "not run"  # verdicts that counts do not decide
 WAITS = "waits for a run"
-COUNTS = re.compile(r"(\d+) of (\d+) comparisons hold, (\d+) are contradicted")
+COUNTS = re.compile(r"(\d+) of (\d+) comparisons hold, (\d+|none) (?:is|are) contradicted")
 SIDES = {"expected side": (1, 0, 1), "other side": (0, 1, 1), "both sides": (0, 0, 1)}
 
 
 def counts_of(said):
     """Return how many comparisons held and were contradicted, of how many; None if not told."""
     if match := COUNTS.search(said):
-        held, n, failed = map(int, match.groups())
+        held, n, failed = (0 if count == "none" else int(count) for count in match.groups())
         return held, failed, n
-    return next((counts for side, counts in SIDES.items() if said.endswith(side)), None)
+    return next((counts for side, counts in SIDES.items() if said.rstrip(".").endswith(side)), None)
 
 
 def number_again(row, printed):
     """Return the verdict on a printed number, equal numbers of other methods left out."""
     interval = re.search(
-        r"interval (\S+) to (\S+)\) from (\d+) of the paper's (\d+)", row.decided_by
+        r"interval (\S+) to (\S+)\),? from (\d+) of the paper's (\d+)", row.decided_by
     )
     if row.verdict != PARTLY or not interval:
         return CONSISTENT if row.verdict == PARTLY else row.verdict

@@ -1,8 +1,9 @@
 """The kinds of check: comparisons of means or medians, each of which holds, fails or stays open.
 
-Each returns a function and a sentence. The function gives, for a level such as 0.95, the outcome of
-each comparison; the sentence tells of the least favourable one. A comparison whose interval at the
-level holds the bound stays open: no tolerance is picked.
+Each returns a function and two texts. The function gives, for a level such as 0.95, the outcome of
+each comparison. The texts say what was expected, and what was found in the least favourable
+comparison. A comparison stays open if its interval at the level includes the bound: no tolerance is
+picked.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from privclust_papers.report.sentences import (
 )
 
 Outcomes = Callable[[float], list[str]]
-Judged = tuple[Outcomes, str]
+Judged = tuple[Outcomes, tuple[str, str]]  # the texts: expected, found
+_NO_TEXTS = "", ""
 _DIFFERENCES = {SHARE: SHARE_DIFFERENCE, "fraction": "difference of fractions"}  # others: any
 
 
@@ -51,12 +53,12 @@ def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     gains = _paired(check, table)
     outcomes, least = _all_on_one_side(gains, 0.0, is_below=False)
     if not least:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
     return outcomes, (
-        f"{wording.quantity} was expected lower for {wording.label} than for {wording.others}; "
-        f"against {wording.label_of(least.other)}{wording.place(least)} it is "
-        f"{higher_or_lower(least.negated(), wording.is_log)}"
-        f"{_of_several(gains, 'the least favourable')}"
+        f"{wording.quantity} lower for {wording.label} than for {wording.others}",
+        f"{higher_or_lower(least.negated(), wording.is_log)} than for "
+        f"{wording.label_of(least.other)}{wording.place(least)}"
+        f"{_of_several(gains, 'the least favourable')}",
     )
 
 
@@ -68,11 +70,11 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     ]
     outcomes, highest = _all_on_one_side(means, _bound(check), is_below=True)
     if not highest:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
     return outcomes, (
-        f"{wording.quantity} was expected below {short(check['bound'])} for {wording.label}; it is "
+        f"{wording.quantity} below {short(check['bound'])} for {wording.label}",
         f"{with_interval(highest, wording.is_log)}{wording.place(highest)}"
-        f"{_of_several(means, 'the highest')}"
+        f"{_of_several(means, 'the highest')}",
     )
 
 
@@ -81,13 +83,13 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     gaps = [gain.negated() for gain in _paired(check, table)]
     outcomes, largest = _all_on_one_side(gaps, _bound(check), is_below=True)
     if not largest:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
     most = f"a factor of {short(check['bound'])}" if wording.is_log else short(check["bound"])
     return outcomes, (
-        f"{wording.quantity} was expected less than {most} higher for "
-        f"{wording.label} than for {wording.others}; against {wording.label_of(largest.other)}"
-        f"{wording.place(largest)} it is {higher_or_lower(largest, wording.is_log)}"
-        f"{_of_several(gaps, 'the least favourable')}"
+        f"{wording.quantity} higher by less than {most} for {wording.label} than for "
+        f"{wording.others}",
+        f"{higher_or_lower(largest, wording.is_log)} than for {wording.label_of(largest.other)}"
+        f"{wording.place(largest)}{_of_several(gaps, 'the least favourable')}",
     )
 
 
@@ -98,14 +100,15 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     else:
         ratios = [gain.negated() for gain in _paired(check, table)]
     if not ratios:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
     largest = max(ratios, key=lambda ratio: abs(ratio.value))
     upwards = largest if largest.value >= 0.0 else largest.negated()
     return partial(_both_sides, ratios, np.log(check["bound"])), (
-        f"{wording.quantity} was expected within a factor of "
-        f"{short(check['bound'])} for {wording.label} and {wording.others}; against "
-        f"{wording.label_of(largest.other)}{wording.place(largest)} the factor is "
-        f"{with_interval(upwards, is_log=True)}{_of_several(ratios, 'the largest')}"
+        f"{wording.quantity} within a factor of {short(check['bound'])} for {wording.label} and "
+        f"{wording.others}",
+        f"a factor of {with_interval(upwards, is_log=True)} to "
+        f"{wording.label_of(largest.other)}{wording.place(largest)}"
+        f"{_of_several(ratios, 'the largest')}",
     )
 
 
@@ -114,10 +117,11 @@ def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) ->
     values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
     results = [HOLDS if value <= check["bound"] else FAILS for value in values]
     if not results:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
+    several = f", the largest of {len(values)} values" if len(values) > 1 else ""
     return lambda level: results, (
-        f"{wording.quantity} was expected at most {short(check['bound'])} in every trial for "
-        f"{wording.label}; the largest of {len(values)} is {short(values.max())}"
+        f"{wording.quantity} at most {short(check['bound'])} in every trial for {wording.label}",
+        f"{short(values.max())}{several}",
     )
 
 
@@ -128,8 +132,8 @@ def _lower(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     results = [HOLDS if value < values[other] else FAILS for other in check["against"]]
     others = ", ".join(f"{wording.label_of(o)} {values[o]:.4g}" for o in check["against"])
     return lambda level: results, (
-        f"{wording.quantity} was expected lowest for {wording.label}; it is {value:.4g}, "
-        f"and that of others: {others}"
+        f"{wording.quantity} lowest for {wording.label}",
+        f"{value:.4g}; for the others: {others}",
     )
 
 
@@ -142,14 +146,13 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     ]
     outcomes, least = _all_on_one_side(falls, 0.0, is_below=False)
     if not least:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
     axis = wording.words(check["along"])
     start, end = (short(least.at[name]) for name in ("from", "to"))
     return outcomes, (
-        f"{wording.quantity} was expected to fall as {axis} grows for {wording.label}"
-        f"{_fixed(check, wording)}; from {axis} = {start} to {end} it gets "
-        f"{higher_or_lower(least.negated(), wording.is_log)}"
-        f"{_of_several(falls, 'the least favourable step')}"
+        f"{wording.quantity} falls as {axis} grows, for {wording.label}{_fixed(check, wording)}",
+        f"{higher_or_lower(least.negated(), wording.is_log)} at {axis} = {end} than at {start}"
+        f"{_of_several(falls, 'the least favourable')}",
     )
 
 
@@ -161,7 +164,7 @@ def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     """
     wide = _along(check, table)
     if len(wide.columns) < 2:
-        return _nothing, ""
+        return _nothing, _NO_TEXTS
     values = wide.agg(check.get("statistic", "mean"))
     low, high = values.idxmin(), values.idxmax()
     picked = _estimate(check, wide, high, low)
@@ -175,10 +178,10 @@ def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     outcomes, _ = _all_on_one_side([spread], _bound(check), is_below)
     axis = wording.words(check["along"])
     return outcomes, (
-        f"{wording.quantity} was expected to change by {'less' if is_below else 'more'} than "
-        f"{short(check['bound'])} along {axis} for {wording.label}{_fixed(check, wording)}; at "
-        f"{axis} = {short(high)} it is {higher_or_lower(spread, wording.is_log)} "
-        f"than at {short(low)}"
+        f"{wording.quantity} changes by {'less' if is_below else 'more'} than "
+        f"{short(check['bound'])} along {axis}, for {wording.label}{_fixed(check, wording)}",
+        f"{higher_or_lower(spread, wording.is_log)} at {axis} = {short(high)} than at "
+        f"{short(low)}, the largest difference",
     )
 
 
@@ -194,8 +197,8 @@ KINDS: dict[str, Callable[..., Judged]] = {
     "varies": _stable,
 }
 CHANCE_ALONE = (
-    "; were there no difference at all, chance alone would have some comparison hold in at most "
-    "2.5 % of such claims, and some contradicted in as many"
+    "; if there were no difference, some comparison would hold by chance in at most 2.5 % of such "
+    "claims, and some be contradicted in as many"
 )
 WITHOUT_INTERVAL = ("at_most", "lower")
 TOLERANCES = {
@@ -260,8 +263,8 @@ def _bound(check: Mapping[str, Any]) -> float:
 
 
 def _of_several(estimates: Sequence[Estimate], which: str) -> str:
-    """Say that a sentence tells of one comparison among several."""
-    return f", {which} of {len(estimates)}" if len(estimates) > 1 else ""
+    """Say which of several comparisons a text is about."""
+    return f", {which} of {len(estimates)} comparisons" if len(estimates) > 1 else ""
 
 
 def _fixed(check: Mapping[str, Any], wording: Wording) -> str:

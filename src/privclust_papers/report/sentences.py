@@ -1,4 +1,4 @@
-"""A verdict's grounds as one plain sentence: which quantity, what was expected, what came out."""
+"""The reasons for a verdict in words: which quantity, what was expected, what was found."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pandas as pd
 HOLDS, FAILS, OPEN = "holds", "fails", "open"  # of one comparison
 _NAMED = 3  # methods that a sentence names; of more it gives the number
 _SIDES = {
-    HOLDS: "the interval lies on the expected side",
-    FAILS: "the interval lies on the other side",
-    OPEN: "the interval holds both sides",
+    HOLDS: "the interval is on the expected side",
+    FAILS: "the interval is on the other side",
+    OPEN: "the interval includes both sides",
 }
 
 
@@ -127,14 +127,14 @@ def higher_or_lower(estimate: Estimate, is_log: bool = False) -> str:
 
 
 def outcome(results: Sequence[str], has_interval: bool = True) -> str:
-    """Say how comparisons come out; of a single one, where its interval lies.
+    """Return how many comparisons hold; for a single one, on which side its interval is.
 
     Examples
     --------
     >>> outcome(["holds", "open"])
-    '1 of 2 comparisons hold, 0 are contradicted'
+    '1 of 2 comparisons hold, none is contradicted'
     >>> outcome(["open"])
-    'the interval holds both sides'
+    'the interval includes both sides'
     >>> outcome(["fails"], has_interval=False)
     'not as expected'
     """
@@ -142,7 +142,8 @@ def outcome(results: Sequence[str], has_interval: bool = True) -> str:
         plain = "as expected" if results[0] == HOLDS else "not as expected"
         return _SIDES[results[0]] if has_interval else plain
     held, failed = results.count(HOLDS), results.count(FAILS)
-    return f"{held} of {len(results)} comparisons hold, {failed} are contradicted"
+    contradicted = {0: "none is", 1: "1 is"}.get(failed, f"{failed} are")
+    return f"{held} of {len(results)} comparisons hold, {contradicted} contradicted"
 
 
 def capitalised(text: str) -> str:

@@ -93,7 +93,7 @@ class _Judgement:
     """The comparisons of a claim, and the words on them."""
 
     outcomes: Callable[[float], list[str]]
-    sentence: str
+    texts: tuple[str, str]  # expected, found
     tolerance: str
     sources: Sequence[str]
     has_interval: bool
@@ -129,7 +129,7 @@ def judge(
         head["of"] = claim.get("of", OURS if claim["target"] in own_targets else PAPERS)
         head |= {"row": claim.get("under", ""), "judged_by": claim.get("judged_by", "")}
         if "reading" in claim:
-            head["claim"] += f" (read so: {claim['reading']})"
+            head["claim"] += f" (reading: {claim['reading']})"
         check = claim.get("check")
         if check is None:
             rows.append(head)  # judged below, by others
@@ -164,13 +164,13 @@ def _judged(
     if check.get("scale") == "log":
         with np.errstate(divide="ignore"):
             table = table.assign(**{check["metric"]: np.log(table[check["metric"]])})
-    outcomes, sentence = KINDS[check["kind"]](check, table, Wording(check, table, words))
+    outcomes, texts = KINDS[check["kind"]](check, table, Wording(check, table, words))
     if not outcomes(0.95):
         return None
     several = CHANCE_ALONE if len(outcomes(0.95)) > 1 else ""
     return _Judgement(
         outcomes,
-        sentence,
+        texts,
         TOLERANCES[check["kind"]].format(**{**check, "chance_alone": several}),
         sorted(set(table["source"])),
         check["kind"] not in WITHOUT_INTERVAL,
@@ -205,10 +205,15 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
         tolerance += (
             f"; counted by intervals of {100 * level:.4g} %, for {len(results)} comparisons"
         )
-    sentence = judged[0].sentence if len(judged) == 1 else f"{len(judged)} claims together"
+    came_out = capitalised(outcome(results, has_interval))
+    if len(judged) == 1:
+        expected, found = judged[0].texts
+        came_out = f"Expected: {expected}. Found: {found}. {came_out}."
+    else:
+        came_out = f"{len(judged)} claims together. {came_out}."
     return {
         "verdict": verdict,
-        "decided_by": f"{capitalised(sentence)}; {outcome(results, has_interval)}",
+        "decided_by": came_out,
         "tolerance": tolerance,
         "data": "; ".join(sources),
     }
@@ -244,12 +249,12 @@ def _judge_printed(
         if entry["n"]:
             interval = f"95 % interval {entry['low']:.3g} to {entry['high']:.3g}"
             row["decided_by"] = (
-                f"ours is {entry['ours']:.3g} ({interval}) from {entry['n']} of the paper's "
-                f"{entry['trials']} trials"
+                f"Found: {entry['ours']:.3g} ({interval}), from {entry['n']} of the paper's "
+                f"{entry['trials']} trials."
             )
             row["tolerance"] = (
-                f"the 95 % interval of ours, in which {entry['others']:.0f} of "
-                f"{entry['n_others']:.0f} numbers printed for other methods lie too"
+                f"the 95 % interval of ours, which includes {entry['others']:.0f} of the "
+                f"{entry['n_others']:.0f} numbers printed for other methods"
             )
         row["verdict"] = _verdict_on_number(entry)
         rows.append(row)
@@ -286,8 +291,8 @@ def _judge_margins(
             row["claim"] += f": {margin['printed_margin']:.2f}"
             interval = f"95 % interval {margin['low']:.3g} to {margin['high']:.3g}"
             row["decided_by"] = (
-                f"ours is {margin['margin']:.3g} ({interval}) from the same "
-                f"{margin['n']:.0f} trials"
+                f"Found: {margin['margin']:.3g} ({interval}), from the same "
+                f"{margin['n']:.0f} trials."
             )
             row["tolerance"] = "the 95 % interval of paired differences of ours"
         rows.append(row)
