@@ -182,7 +182,11 @@ def test_a_hostile_matplotlibrc(folder):
     code, _, err = run(*DECODE, "--report", "hostile", **settings)
     assert code == 0, err
     names = sorted(os.listdir("usual"))
-    assert filecmp.cmpfiles("usual", "hostile", names, shallow=False) == (names, [], [])
+    same, others, _ = filecmp.cmpfiles("usual", "hostile", names, shallow=False)
+    assert len(same) == len(names) - 1
+    assert others == ["report.html"]  # its last line says --report usual, or hostile
+    usual, hostile = (Path(name, "report.html").read_text() for name in ("usual", "hostile"))
+    assert hostile.replace("--report hostile", "--report usual") == usual
 
 
 @pytest.mark.attack(

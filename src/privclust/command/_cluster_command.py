@@ -307,8 +307,10 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
 
     from privclust.decoding._cluster_count import MOST_CLUSTERS
     from privclust.report import TableClusters, write
+    from privclust.report.words import origin
 
     model, sketch = found
+    paths = args.table, args.output, args.budget
     guarantee = model.guarantee_
     caveats = [*guarantee.caveats, _UNREADABLE]
     guarantee = replace(guarantee, caveats=tuple(dict.fromkeys(caveats)))
@@ -330,7 +332,7 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
         (folder / _SKETCH).unlink(missing_ok=True)  # of a run before
         if sketch.n_features == len(encoder.scale()):  # of directions it is of no use
             replace(sketch, guarantee=guarantee).save(folder / _SKETCH)
-        write(clusters, folder)
+        write(clusters, folder, source=Path(args.table).name, origin=origin(args.typed, paths))
     n_detected = int(clusters.is_detected.sum())
     of = f" of {len(clusters.weights)}" if n_detected < len(clusters.weights) else ""
     word = "cluster" if n_detected == 1 and not of else "clusters"

@@ -172,6 +172,7 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
     from privclust.decoding import hidden_by_noise, standard_errors
     from privclust.report import TableClusters, write
     from privclust.report.missing import missing_remarks
+    from privclust.report.words import origin
 
     on_noise = hidden_by_noise(sketch, decoded) if sketch.noise else ""
     remarks = [*missing_remarks(sketch), *filter(None, [on_noise, hidden])]
@@ -179,7 +180,8 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
     clusters = TableClusters.of_sketch(encoder, sketch, decoded, errors, remarks=tuple(remarks))
     if args.report is not None:
         with written(args.report):
-            write(clusters, args.report)
+            paths = *args.sketches, args.report, args.output
+            write(clusters, args.report, origin=origin(args.typed, paths))
         say(f"{os.path.join(args.report, 'report.html')}: {len(clusters.weights)} clusters")
     return clusters.csv(), [remark for remark in clusters.remarks if remark != hidden]
 

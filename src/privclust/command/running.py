@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
     """
     args = parser.parse_args(argv)
+    args.typed = list(sys.argv[1:] if argv is None else argv)  # for a report to name
     os.environ["MPLBACKEND"] = "agg"  # one that a notebook has set may not be there
     try:
         with _termination_as_exception(), _warnings_as_lines(parser.prog):

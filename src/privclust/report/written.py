@@ -6,6 +6,7 @@ import json
 import math
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,39 @@ from privclust.report.coordinate import DATE, SHARE, WIDTH_95
 from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
+from privclust.report.words import clusters_in_words, guarantee_in_words
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
     *("guarantee.json", "guarantee.txt", "report.html"),
 )
 """Of the files that `write` writes."""
+_MOST_COLUMNS = 7  # of a table that fits 1,100 px
 
 
-def write(clusters: TableClusters, folder: str | os.PathLike[str]) -> None:
+def write(
+    clusters: TableClusters, folder: str | os.PathLike[str], *, source: str = "", origin: str = ""
+) -> None:
     """Write centers, picture, guarantee and report into a folder.
 
-    The same clusters give the same bytes. Files of the same names are replaced.
+    The same arguments give the same bytes. Files of the same names are replaced.
+
+    Parameters
+    ----------
+    clusters : TableClusters
+    folder : path
+    source : str
+        The name of the table, for the title of the report.
+    origin : str
+        When and how the report was made, for its last line (`privclust.report.words.origin`).
     """
     folder = Path(folder)
     write_text(folder / "centers.csv", clusters.csv())
     write_text(folder / "clusters.json", _json(clusters.as_dict()))
     write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
     write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")
-    write_text(folder / "report.html", _report(clusters, _picture(clusters, folder)))
+    svg = _picture(clusters, folder)
+    write_text(folder / "report.html", _report(clusters, svg, source, origin))
 
 
 def _picture(clusters: TableClusters, folder: Path) -> str:
@@ -54,8 +69,8 @@ def _json(values: dict[str, Any]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 
-def _report(clusters: TableClusters, svg: str) -> str:
-    """Return the report as HTML that needs nothing beside it."""
+def _report(clusters: TableClusters, svg: str, source: str, origin: str) -> str:
+    """Return the report as one file of HTML."""
     jinja2 = require("jinja2", "reports")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -67,14 +82,22 @@ def _report(clusters: TableClusters, svg: str) -> str:
     n_records = clusters.n_records
     return environment.get_template("report.html.j2").render(
         clusters=clusters,
-        header=[c.name for c in clusters.coordinates],
-        rows=[_cells(clusters, j) for j in range(len(clusters.weights))],
+        title=("Private clusters" if clusters.is_private else "Clusters, not private")
+        + (f" of {source}" if source else ""),
+        origin=origin,
+        in_words=clusters_in_words(clusters),
+        promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
+        centers=_table(
+            clusters, ["part of records", *(c.name for c in clusters.coordinates)], _cells
+        ),
         n_records=f"{n_records:,.0f}" if isinstance(n_records, float) else f"{n_records:,}",
         is_about=isinstance(n_records, float),
         picture=svg if clusters.is_detected.any() else "",
         caption=caption(clusters),
-        wide=[c.name for c in clusters.coordinates if c.spreads is not None],
-        spreads=[_spreads(clusters, j) for j in range(len(clusters.weights))],
+        spreads=_table(
+            clusters, [c.name for c in clusters.coordinates if c.spreads is not None], _spreads
+        ),
+        hidden=_hidden(clusters),
         declared=[
             (name, _declared(ends), name in clusters.private_bounds)
             for name, ends in clusters.columns.items()
@@ -82,10 +105,40 @@ def _report(clusters: TableClusters, svg: str) -> str:
     )
 
 
+def _table(
+    clusters: TableClusters, names: list[str], cells: Callable[[TableClusters, int], list[str]]
+) -> list[list[str]]:
+    """Return the header and rows of a table, a row for each detected cluster.
+
+    If there are many columns, they are the rows. There is no table without columns or clusters.
+    """
+    rows = [
+        [f"{j + 1}{'' if clusters.is_reliable[j] else ' ?'}", *cells(clusters, j)]
+        for j in np.flatnonzero(clusters.is_detected)
+    ]
+    if not (names and rows):
+        return []
+    lines = [["cluster", *names], *rows]
+    return (
+        lines if len(names) <= _MOST_COLUMNS else [list(line) for line in zip(*lines, strict=True)]
+    )
+
+
+def _hidden(clusters: TableClusters) -> str:
+    """Return one sentence on the clusters that are indistinguishable from noise."""
+    hidden = np.flatnonzero(~clusters.is_detected) + 1
+    if not len(hidden):
+        return ""
+    if len(hidden) == 1:
+        return f"Cluster {hidden[0]} is indistinguishable from noise, and no number is shown."
+    listed = ", ".join(map(str, hidden))
+    if len(hidden) > 2 and hidden[-1] - hidden[0] == len(hidden) - 1:
+        listed = f"{hidden[0]} to {hidden[-1]}"
+    return f"Clusters {listed} are indistinguishable from noise, and no numbers are shown."
+
+
 def _cells(clusters: TableClusters, j: int) -> list[str]:
     """Return the weight and the center of a cluster with 95 % intervals."""
-    if not clusters.is_detected[j]:
-        return []
     weight = _interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])
     return [
         f"{weight} %",
@@ -95,8 +148,6 @@ def _cells(clusters: TableClusters, j: int) -> list[str]:
 
 def _spreads(clusters: TableClusters, j: int) -> list[str]:
     """Return the standard deviations of a cluster's rows with 95 % intervals."""
-    if not clusters.is_detected[j]:
-        return []
     return [
         _interval(c.spreads[j], c.spread_errors[j]) + (" days" if c.kind == DATE else "")
         for c in clusters.coordinates

@@ -113,8 +113,27 @@ def test_csv_and_parquet_give_the_same_bytes(of_csv, frame, tmp_path):
     parquet, out = tmp_path / "customers.parquet", tmp_path / "out"
     frame.to_parquet(parquet)
     run(parquet, *DECLARED, *PRIVACY, "--clusters", 2, "-o", out)
-    for name in FILES:
+    for name in FILES - {"report.html"}:
         assert (of_csv / name).read_bytes() == (out / name).read_bytes()
+    reports = [(folder / "report.html").read_text() for folder in (of_csv, out)]
+    first, second = (report.partition("Made on")[0] for report in reports)
+    assert first == second.replace("customers.parquet", "customers.csv")
+
+
+def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
+    made = (of_csv / "report.html").read_text().partition("Made on")[2]
+    assert "privclust cluster customers.csv --bounds" in made
+    assert "--delta 1e-6 --seed ... --clusters 2 -o out" in made
+
+
+def test_a_report_begins_with_the_guarantee_and_the_clusters_in_words(of_csv):
+    report = (of_csv / "report.html").read_text()
+    assert "<h1>Private clusters of customers.csv</h1>" in report
+    assert "at most a factor of 7.4, apart from an event of probability 1e-06" in report
+    assert "do not publish this page" in report  # its noise was seeded
+    old = re.search(r"About (39|40)\S* % of the records: age about 68\S* income about (29,9|30,0|29,8)00", report)
+    assert old
+    assert report.index("factor of 7.4") < old.start() < report.index("<svg")
 
 
 def test_bounds_that_nobody_knows_are_found_on_a_part_of_the_budget(table, tmp_path, capsys):

@@ -1,0 +1,127 @@
+"""A report in words: its origin, its guarantee in one sentence, its clusters one by one."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from privclust import __version__
+from privclust.privacy import Guarantee
+from privclust.report.coordinate import DATE, SHARE, Coordinate
+from privclust.report.table_clusters import TableClusters
+
+_COLUMNS = 6  # of a cluster that are described; the page has tables of all
+_DELTA = 1e-6  # at which a guarantee without a delta of its own is put in words
+
+
+def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
+    """Return the day, the version and the command that made a report.
+
+    Paths are shortened to their last part, and the value of ``--seed`` is left out: whoever knows
+    the seed can remove the noise.
+
+    Examples
+    --------
+    >>> origin(["cluster", "/home/me/a.csv", "--seed", "5"], ["/home/me/a.csv"])[-40:]
+    'with: privclust cluster a.csv --seed ...'
+    """
+    ends = {path: os.path.basename(path) for path in paths if path}
+    shown = [ends.get(word, word) for word in arguments]
+    for place, word in enumerate(shown):
+        if word == "--seed":
+            shown[place + 1] = "..."
+        elif word.startswith("--seed="):
+            shown[place] = "--seed=..."
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    return f"Made on {today} by privclust {__version__} with: {shlex.join(['privclust', *shown])}"
+
+
+def guarantee_in_words(guarantee: Guarantee) -> str:
+    """Return what a guarantee says, in one sentence without terms of the field.
+
+    Examples
+    --------
+    >>> print(guarantee_in_words(Guarantee("pure", "replace-one", epsilon=1.0)))
+    Replacing one row of the table changes the odds of any conclusion from this page by at most a factor of 2.7.
+    """  # noqa: E501
+    thing = "one row" if guarantee.unit == "row" else "all rows of one person or group"
+    change = "Replacing" if "replace" in str(guarantee.relation) else "Adding or removing"
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    if guarantee.definition not in ("pure", "approximate"):
+        epsilon, delta = guarantee.epsilon_at(_DELTA), _DELTA
+    factor = f"{math.exp(epsilon):,.0f}" if epsilon >= 3.0 else f"{math.exp(epsilon):.2g}"
+    factor = factor if epsilon < 30.0 else f"exp({epsilon:.3g})"
+    besides = f", apart from an event of probability {delta:g}" if delta else ""
+    return (
+        f"{change} {thing} of the table changes the odds of any conclusion from this page by at "
+        f"most a factor of {factor}{besides}."
+    )
+
+
+def clusters_in_words(clusters: TableClusters) -> list[str]:
+    """Return a sentence for each detected cluster: its share of the records, and its center.
+
+    Of many columns, only those are named in which the cluster differs most from all records.
+    """
+    sentences = []
+    for j in np.flatnonzero(clusters.is_detected):
+        columns = sorted(clusters.columns, key=lambda name: -_difference(clusters, name, j))
+        chosen = columns[:_COLUMNS]
+        told = [_column(clusters, name, j) for name in clusters.columns if name in chosen]
+        further = " (of all columns, those that differ most)" if len(columns) > _COLUMNS else ""
+        share = _about(100.0 * clusters.weights[j], 100.0 * clusters.weight_errors[j])
+        sentences.append(f"About {share} % of the records: {', '.join(told)}{further}")
+    return sentences
+
+
+def _coordinates(clusters: TableClusters, name: str) -> list[Coordinate]:
+    return [c for c in clusters.coordinates if c.column == name]
+
+
+def _difference(clusters: TableClusters, name: str, j: int) -> float:
+    """Return how far a cluster is from the mean of all, in parts of the column's range."""
+    weights = np.where(clusters.is_detected, np.maximum(clusters.weights, 0.0), 0.0)
+    largest = 0.0
+    for coordinate in _coordinates(clusters, name):
+        ends = clusters.columns[name]
+        values = coordinate.centers
+        if coordinate.kind == DATE:
+            values = values.astype("datetime64[s]").astype(float)
+            ends = [np.datetime64(end, "s").astype(float) for end in ends]
+        low, high = (0.0, 1.0) if coordinate.kind == SHARE else ends
+        mean = weights @ values / weights.sum()
+        largest = max(largest, abs(float(values[j] - mean)) / (high - low))
+    return largest
+
+
+def _column(clusters: TableClusters, name: str, j: int) -> str:
+    """Return a column of a cluster in words; of categories, the most frequent one."""
+    first, *others = _coordinates(clusters, name)
+    if first.kind == SHARE:
+        shares = [c.centers[j] for c in (first, *others)]
+        most = int(np.argmax(shares))
+        return f"{name} {clusters.columns[name][most]} in {100.0 * shares[most]:.0f} %"
+    if first.kind == DATE:
+        return f"{name} about {np.datetime_as_string(first.centers[j], unit='D')}"
+    return f"{name} about {_about(first.centers[j], first.errors[j])}"
+
+
+def _about(value: float, error: float) -> str:
+    """Return a number without the digits that its error makes uncertain, at most three of them.
+
+    Examples
+    --------
+    >>> _about(81234.5, 1234.0), _about(21.593, 0.105), _about(0.169, 0.02)
+    ('81,000', '21.6', '0.17')
+    """
+    size = max(abs(value), 1.96 * error)
+    if not (math.isfinite(error) and error > 0.0 and size > 0.0):
+        return f"{value:,.3g}"
+    digits = -math.floor(math.log10(1.96 * error))
+    digits = min(digits, 2 - math.floor(math.log10(size)))
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
