@@ -139,7 +139,7 @@ def main() -> None:
     single, double = (f"{speeds[name] / 1e9:.0f}" for name in ATOM)
     lines += [
         "",
-        f"Of large matrices: {double} 10^9 a second in double precision, {single} in single.",
+        f"Large matrices: {double} 10^9 a second in double precision, {single} in single.",
     ]
     print(lines[-1])
     if args.into:
