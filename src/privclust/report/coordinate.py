@@ -18,7 +18,7 @@ class Coordinate:
     ----------
     name : str
     column : str
-        Of the table.
+        The column of the table.
     kind : {"number", "date", "share"}
     centers : ndarray of shape (n_clusters,)
         In units of the column; ``datetime64[s]`` of dates.

@@ -62,7 +62,7 @@ def house_style() -> AbstractContextManager[None]:
 
 @contextmanager
 def text_style() -> Iterator[None]:
-    """Give a context for figures whose text a viewer draws, in fonts of its own.
+    """Give a context for figures with text that a viewer draws in its own fonts.
 
     For names in any script: no font has all glyphs, and those that ours lacks would be boxes.
     """

@@ -14,7 +14,7 @@ _DEVIATIONS = 3.0  # by which a number is above its noise before a report names 
 
 
 def missing_remarks(sketch: Sketch) -> list[str]:
-    """Return what a report says of entries that are missing or cannot be read.
+    """Return the remarks of a report on entries that are missing or cannot be read.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def missing_remarks(sketch: Sketch) -> list[str]:
 
 
 def _kind(ends: Any) -> str:
-    """Return what an entry of a column is to be."""
+    """Return the kind of entry that a column has."""
     if isinstance(ends, list):
         return "category of its list"
     return "date" if isinstance(ends[0], str) else "number"

@@ -1,4 +1,4 @@
-"""Centers of clusters and how far they may be off, drawn from what was released alone."""
+"""A picture of centers and their errors, drawn only from released numbers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _drawn(clusters: TableClusters, pairs: Any, categories: Any) -> Figure:
 
 
 def caption(clusters: TableClusters) -> str:
-    """Return what the picture shows, in words."""
+    """Return a caption that explains the marks of the picture."""
     numbers = [c for c in clusters.coordinates if c.kind != SHARE]
     if _has_spreads(clusters):
         shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
@@ -163,7 +163,7 @@ def _draw_bars(
 
 
 def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
-    """Draw the numbers of clusters beside their centers; on discs where spreads are not known."""
+    """Draw the numbers of clusters near their centers; on discs where spreads are not known."""
     sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_detected)
     how: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points"}
     if not _has_spreads(clusters):
@@ -177,7 +177,7 @@ def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndar
 
 
 def _together(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> list[list[int]]:
-    """Return clusters whose numbers would cover one another, one list for each label."""
+    """Return the clusters of each label; numbers that would cover one another share a label."""
     if not len(shown):
         return []
     points = np.column_stack([x, y])[shown]
@@ -215,7 +215,7 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
 
 
 def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
-    """Draw what part of a cluster has which category."""
+    """Draw the share of each category in each cluster."""
     shares = [c for c in clusters.coordinates if c.column == column]
     left = np.zeros(int(clusters.is_detected.sum()))
     handles: list[tuple[Any, str]] = []

@@ -27,7 +27,7 @@ def suspicions(
 
     Values outside bounds count as the nearest bound, and a code such as -999 or 0 for "unknown"
     lies at an end or in the middle; it may be that the rows do lie there. Columns with bounds of 0
-    and 1, whose values may be nothing else, get none.
+    and 1, which may have no other values, get none.
     """
     remarks = []
     for name, ends in columns.items() if is_detected.any() else ():
@@ -67,7 +67,7 @@ def separated_by_categories(
     of_coordinate : sequence of str, of length d
         The column of each coordinate.
     weights, centers, spreads : ndarray of shape (k,), (k, d), (k, d)
-        Of the detected clusters.
+        Those of the detected clusters.
     """
 
     def are_separate(left_out: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Clusters of a table in its own units, made from what was released alone."""
+"""Clusters of a table in its own units, made only from released numbers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from privclust.report.coordinate import (
 from privclust.report.suspicions import separated_by_categories, suspicions
 from privclust.sketches import Sketch
 
-_NOT_PRIVATE = (
-    "made from exact sums, from which records can be told: keep it as the data themselves"
-)
+_NOT_PRIVATE = "made from exact sums, which can reveal records: keep it as the data themselves"
 
 
 _BY_CLUSTER = (
@@ -51,7 +49,7 @@ class TableClusters:
     ----------
     coordinates : tuple of Coordinate
     covariances : ndarray of shape (n_clusters, n_coordinates, n_coordinates)
-        Of the errors of centers, in units of the columns.
+        Covariances of the errors of centers, in units of the columns.
     weights, weight_errors : ndarray of shape (n_clusters,)
         Parts of the records, and standard errors.
     is_detected : ndarray of shape (n_clusters,)
@@ -68,7 +66,7 @@ class TableClusters:
     remarks : tuple of str
         Further remarks.
     private_bounds : tuple of str
-        The columns whose bounds were not declared but are `privclust.preprocessing.private_bounds`.
+        The columns with bounds from `privclust.preprocessing.private_bounds`, not declared ones.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -91,7 +89,7 @@ class TableClusters:
         model: CompressiveKMeans,
         *,
         random_state: Any = None,
-        **beside: Any,
+        **settings: Any,
     ) -> TableClusters:
         """Return the clusters of a model that was fitted to an encoder's coordinates.
 
@@ -100,8 +98,8 @@ class TableClusters:
         encoder : TableEncoder
         model : CompressiveKMeans
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            Of the draws that errors are made from.
-        **beside
+            Seed of the draws that the errors are computed from.
+        **settings
             Keywords of `of_sketch`.
 
         Examples
@@ -122,8 +120,8 @@ class TableClusters:
             model.cluster_spreads_,
         )
         errors = model.standard_errors(random_state=random_state)
-        beside = {"guarantee": model.guarantee_, **beside}
-        return cls.of_sketch(encoder, model.sketch_, found, errors, **beside)
+        settings = {"guarantee": model.guarantee_, **settings}
+        return cls.of_sketch(encoder, model.sketch_, found, errors, **settings)
 
     @classmethod
     def of_sketch(
@@ -146,13 +144,13 @@ class TableClusters:
         found : Found or privclust.decoding.Decoded
             Centers and weights, in the coordinates of the encoder.
         errors : privclust.decoding.StandardErrors
-            Of them.
+            Their standard errors.
         guarantee : Guarantee or None
-            Of all that was released; None: that of the sketch.
+            The guarantee of all releases; None: that of the sketch.
         remarks : tuple of str
             Those on centers at bounds, or in the middle of all columns' entries, come after them.
         private_bounds : tuple of str
-            The columns whose bounds are private ones.
+            The columns with private bounds.
         """
         order = np.argsort(-found.weights, kind="stable")
         scale = encoder.scale()
@@ -268,7 +266,7 @@ def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
 
 
 def _not_private(sketch: Sketch) -> Guarantee:
-    """Return what is said of clusters of exact sums."""
+    """Return the statement on clusters of exact sums."""
     return Guarantee("none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit)
 
 

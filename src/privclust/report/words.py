@@ -42,7 +42,7 @@ def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
 
 
 def guarantee_in_words(guarantee: Guarantee) -> str:
-    """Return what a guarantee says, in one sentence without terms of the field.
+    """Return the meaning of a guarantee in one sentence, without terms of the field.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
 def clusters_in_words(clusters: TableClusters) -> list[str]:
     """Return a sentence for each detected cluster: its share of the records, and its center.
 
-    Of many columns, only those are named in which the cluster differs most from all records.
+    If there are many columns, only those are named in which the cluster differs most.
     """
     sentences = []
     for j in np.flatnonzero(clusters.is_detected):
