@@ -5,16 +5,22 @@ computes and prints, the second draws with Matplotlib. ``picture`` shows what wa
 ``example`` the first part, what it printed and, folded, how the picture is drawn. Both are of
 one run. A script that fails, warns, prints nothing or draws nothing fails the build.
 
-A page whose Python is followed by blocks of ``text`` says what is printed: all its Python runs, in
-one namespace, and the build fails where something else is printed.
+A page with blocks of ``text`` after its Python runs all its Python in one namespace. The build
+fails if a block prints something else than the ``text`` after it. Blocks of ``console`` hold
+commands (``$ ...``) with their output, in which ``...`` stands for any text.
 """
 
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
+import json
 import os
 import re
+import shlex
+import subprocess
+import sys
 import tempfile
 import traceback
 import warnings
@@ -34,7 +40,10 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 MARK = "# %% picture\n"
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.M | re.S)
+TUTORIAL = "tutorial"
+BLOCK = re.compile(r"^```(python|text|console)\n(.*?)^```$", re.M | re.S)
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n", re.M)
+PROGRESS = re.compile(r"^(?:\d[\d,]* of .* done|.* rows read|privclust compiles .*)\n", re.M)
 LOGGER = logging.getLogger(__name__)
 STYLE = {
     "figure.figsize": (6.4, 3.2),
@@ -98,12 +107,14 @@ def run_page(text: str, name: str) -> int:
         Whatever its Python raises; a warning is an error.
     """
     blocks = BLOCK.findall(text)
-    if all(language == "python" for language, _ in blocks):
+    if not any(language == "text" for language, _ in blocks):
         return 0
     namespace, printed = {"__name__": "example"}, io.StringIO()
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for language, block in [*blocks, ("text", "")]:
-            if language == "python":
+            if language == "console":
+                check_commands(block)
+            elif language == "python":
                 with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
                     warnings.simplefilter("error")
                     exec(compile(block, name, "exec"), namespace)
@@ -114,12 +125,60 @@ def run_page(text: str, name: str) -> int:
     return sum(language == "python" for language, _ in blocks)
 
 
+def check_commands(block: str) -> None:
+    """Run the commands of a block, and compare their output with the rest of the block.
+
+    Raises
+    ------
+    ValueError
+        If a command prints something else than the block says, without lines of progress.
+    """
+    _, *parts = COMMAND.split(block)
+    for command, expected in zip(parts[::2], parts[1::2], strict=True):
+        words = shlex.split(command.replace("\\\n", " "))
+        words[:1] = [sys.executable, "-m", "privclust"]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        printed = subprocess.run(words, **streams, text=True, check=False).stdout
+        printed = PROGRESS.sub("", printed)
+        if not doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS):
+            raise ValueError(f"{command}\nprinted\n{printed}where the page says\n{expected}")
+
+
 def check_page(app: Sphinx, docname: str, source: list[str]) -> None:
     """Run a page when it is read; what is wrong is a warning, which fails the build."""
     try:
         run_page(source[0], docname)
     except Exception as error:
         LOGGER.warning("its Python failed: %r", error, location=docname)
+
+
+def notebook(text: str) -> str:
+    """Return a page as a Jupyter notebook: its prose, its Python and its commands."""
+    cells, start = [], 0
+    for block in [*BLOCK.finditer(text), None]:
+        prose = text[start : block.start() if block else len(text)].strip()
+        if prose:
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": prose})
+        if block is None:
+            break
+        start, code = block.end(), block[2]
+        if block[1] == "console":
+            code = "".join(f"!{command}\n" for command in COMMAND.findall(code))
+        if block[1] != "text" and code:
+            cell = {"cell_type": "code", "execution_count": None, "outputs": []}
+            cells.append({**cell, "metadata": {}, "source": code.rstrip()})
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    head = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}}
+    return json.dumps({**head, "cells": cells}, indent=1, ensure_ascii=False) + "\n"
+
+
+def write_notebooks(app: Sphinx, exception: Exception | None) -> None:
+    """Write the tutorial as a notebook next to its page."""
+    if exception is None and app.builder.format == "html":
+        page = Path(app.srcdir, f"{TUTORIAL}.md").read_text(encoding="utf-8")
+        Path(app.outdir, f"{TUTORIAL}.ipynb").write_text(notebook(page), encoding="utf-8")
 
 
 class _OfScript(SphinxDirective):
@@ -175,6 +234,7 @@ def _literal(text: str, language: str, *classes: str) -> nodes.literal_block:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directives."""
     app.connect("source-read", check_page)
+    app.connect("build-finished", write_notebooks)
     app.add_directive("picture", Picture)
     app.add_directive("example", Example)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

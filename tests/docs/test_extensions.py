@@ -11,7 +11,7 @@ import yaml
 from privclust.command import parser
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["choosing", "people", "quickstart", "scaling"]
+PAGES = ["choosing", "people", "quickstart", "scaling", "tutorial"]
 ENTRY = re.compile(r"^@(\w+)\{(\w+),\n(.*?)\n\}$", re.M | re.S)
 
 
@@ -61,11 +61,31 @@ def test_a_page_that_writes_files_leaves_none(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_commands_of_a_page_run_in_its_folder():
+    run_page = import_module("examples").run_page
+    write = ("python", "open('a.csv', 'w').write('x\\n1\\n2\\n')\nprint(1)\n"), ("text", "1\n")
+    check = "$ privclust cluster a.csv --check \\\n    --bounds x=0:5\n"
+    said = "for you, ...\n2 rows\nx: 0 missing (0.0 %), 0 unreadable (0.0 %), from 1 to 2\n"
+    assert run_page(page(*write, ("console", check + said)), "page") == 1
+    with pytest.raises(ValueError, match=r"from 1 to 2\s+where the page says\s+3 rows"):
+        run_page(page(*write, ("console", f"{check}3 rows\n")), "page")
+
+
+def test_a_notebook_has_the_prose_the_python_and_the_commands():
+    nbformat = pytest.importorskip("nbformat", reason="it checks notebooks")
+    text = "# T\n" + page(
+        ("python", "print(1)\n"), ("text", "1\n"), ("console", "$ privclust plan\nno\n")
+    )
+    found = nbformat.reads(import_module("examples").notebook(text), as_version=4)
+    nbformat.validate(found)
+    assert [cell.source for cell in found.cells] == ["# T", "print(1)", "!privclust plan"]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_for_newcomers_say_what_they_print(name):
     """So that the site does not build where they do not run, or print something else."""
     blocks = import_module("examples").BLOCK.findall((DOCS / f"{name}.md").read_text())
-    assert {language for language, _ in blocks} == {"python", "text"}
+    assert {language for language, _ in blocks} - {"console"} == {"python", "text"}
 
 
 def test_every_option_of_every_command_is_in_its_section():

@@ -146,8 +146,8 @@ def _run(args) -> None:
     columns, unread, groups = _read(table, args, declared)
     with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
         bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
-        missing = _missing(unread, groups, args)
         model, remarks = _fitted(columns, groups, declared, bounds, args)
+        missing = _missing(unread, groups, args)
     encoder = TableEncoder(declared, missing=args.missing)
     sketch = _with_table(model, encoder, missing)
     on_missing = missing_remarks(sketch)
@@ -242,14 +242,19 @@ def _missing(unread, groups, args):
     import numpy as np
 
     from privclust.preprocessing import missing_counts
+    from privclust.privacy import BudgetError
 
-    return missing_counts(
-        *np.hsplit(unread, 2),
-        *part_of_budget(args.epsilon, args.delta, MISSING_SHARE),
-        groups=groups,
-        neighbours=args.neighbours,
-        random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
-    )
+    try:
+        return missing_counts(
+            *np.hsplit(unread, 2),
+            *part_of_budget(args.epsilon, args.delta, MISSING_SHARE),
+            groups=groups,
+            neighbours=args.neighbours,
+            random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
+        )
+    except BudgetError:  # the clusters are released by now: they are worth more than the counts
+        say("the ledger has nothing left for counts of missing entries")
+        return None
 
 
 def _fitted(columns, groups, declared, bounds, args):

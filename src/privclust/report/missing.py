@@ -52,9 +52,12 @@ def missing_remarks(sketch: Sketch) -> list[str]:
             )
     if not remarks:
         most = _round_up(_DEVIATIONS * table.deviation) if table.deviation else 0
-        remarks.append(f"no column is missing in more than about {most:,} {what}")
+        remark = f"no column is missing in more than about {most:,} {what}"
         if not most:
-            remarks = [f"no entry is missing in any of the {what}"]
+            remark = f"no entry is missing in any of the {what}"
+        elif most >= n:
+            remark = f"noise hides how many {what} have missing entries"
+        remarks.append(remark)
     return remarks
 
 

@@ -131,7 +131,10 @@ def test_a_report_begins_with_the_guarantee_and_the_clusters_in_words(of_csv):
     assert "<h1>Private clusters of customers.csv</h1>" in report
     assert "at most a factor of 7.4, apart from an event of probability 1e-06" in report
     assert "do not publish this page" in report  # its noise was seeded
-    old = re.search(r"About (39|40)\S* % of the records: age about 68\S* income about (29,9|30,0|29,8)00", report)
+    old = re.search(
+        r"About (39|40)\S* % of the records: age about 68\S* income about (29,9|30,0|29,8)00",
+        report,
+    )
     assert old
     assert report.index("factor of 7.4") < old.start() < report.index("<svg")
 
