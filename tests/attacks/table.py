@@ -1,8 +1,8 @@
 """The table of all attacks on what the package promises.
 
 An attack is a test of this folder that is marked ``@pytest.mark.attack(claim=..., before=...,
-now=...)``: what is promised, what was seen before that was made true (or that nothing gave way),
-and what is seen now. This program writes them all between the marks of a page:
+now=...)``: the promise, the result when it was first tried, and the result now. This program
+writes them all between the marks of a page:
 
     python tests/attacks/table.py --into docs/reliability.md
 """
@@ -20,7 +20,7 @@ COLUMNS = ("claim", "before", "now")
 
 
 def attacks() -> dict[str, dict[str, str]]:
-    """Return what each attack is about, by the name of its test, in the order of the files."""
+    """Return the texts of each attack by the name of its test, in the order of the files."""
     gathered = {}
     for file in sorted(_FOLDER.glob("test_*.py")):
         spec = importlib.util.spec_from_file_location(f"attacks_{file.stem}", file)
@@ -38,7 +38,7 @@ def attacks() -> dict[str, dict[str, str]]:
 
 def with_table(page: str) -> str:
     """Return a page with the table between its marks."""
-    lines = ["| attack | what is claimed | seen before | seen now |", "| --- | --- | --- | --- |"]
+    lines = ["| attack | promise | when first tried | now |", "| --- | --- | --- | --- |"]
     for name, about in attacks().items():
         words = " ".join(name.removeprefix("test_").split("_"))
         lines.append(f"| {words} | {' | '.join(about[column] for column in COLUMNS)} |")

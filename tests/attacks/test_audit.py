@@ -19,7 +19,7 @@ SECRET = "Mary Smith HIV+"
 UNIT = Sensitivity(1.0, "l2", "replace-one", "the unit of the noise")
 EPSILONS = (1e-300, 1e-100, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 50.0, 1e4, 1e10)
 DELTAS = (5e-324, 1e-300, 1e-100, 1e-15, 1e-5, 0.5, 1.0 - 2.0**-53)
-NOT_CLAIMED = "no verdict on a mechanism from runs that say nothing of it"
+NOT_CLAIMED = "Runs without information about a mechanism give no verdict on it."
 
 
 def noisy_sum(data, rng):
@@ -55,8 +55,9 @@ def run(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="files of 10,000 and 5,000 rows: a private mechanism 'violated', epsilon >= 5.597",
-    now="an error with both files' names and rows, no verdict",
+    before="Files of 10,000 and 5,000 rows: a private mechanism was reported as 'violated', with "
+    "epsilon >= 5.597.",
+    now="An error names both files and their numbers of rows. There is no verdict.",
 )
 def test_files_of_different_length_convict_nobody(run):
     rows = np.full((10_000, 1), 0.5)
@@ -71,8 +72,8 @@ def test_files_of_different_length_convict_nobody(run):
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="two files of which 100 rows differ: a private mechanism 'violated'",
-    now="an error that names the files and says that more than one record differs",
+    before="Two files that differ in 100 rows: a private mechanism was reported as 'violated'.",
+    now="An error names the files and says that more than one record differs.",
 )
 def test_files_that_differ_in_many_rows_convict_nobody(run):
     rows = np.zeros((200, 1))
@@ -87,8 +88,9 @@ def test_files_that_differ_in_many_rows_convict_nobody(run):
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="a file beside a copy of it: 'more private than claimed', exit code 0",
-    now="an error that says that they are equal, for files, objects and found pairs",
+    before="A file was compared with its copy: 'more private than claimed', with exit code 0.",
+    now="An error says that the data sets are equal. This holds for files, objects and pairs "
+    "found by a search.",
 )
 def test_equal_data_sets_acquit_nobody(run):
     rows = np.arange(30.0).reshape(10, 3)
@@ -110,8 +112,8 @@ def test_equal_data_sets_acquit_nobody(run):
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="a mechanism that returns NaN always: 'more private than claimed', exit code 0",
-    now="an error that names the mechanism",
+    before="A mechanism that always returns NaN: 'more private than claimed', with exit code 0.",
+    now="An error names the mechanism.",
 )
 @pytest.mark.parametrize("value", [np.nan, np.full((2, 3), np.nan), complex("nan")])
 def test_nothing_but_nan_acquits_nobody(value):
@@ -128,9 +130,10 @@ def test_nothing_but_nan_acquits_nobody(value):
 
 
 @pytest.mark.attack(
-    claim="NaN is an output like any other",
-    before="held already: NaN on one data set alone is seen, NaN by chance on both convicts nobody",
-    now="the same; a statistic that returns it is refused, with the number of outputs",
+    claim="NaN is an output like any other.",
+    before="The promise held. NaN on only one data set was detected; random NaN on both led to no "
+    "violation.",
+    now="The same. A statistic that returns NaN is refused, with the number of such outputs.",
 )
 def test_nan_in_some_runs_is_an_output():
     assert audit(lambda data, rng: np.nan if data else rng.random()).verdict == "violated"
@@ -142,11 +145,13 @@ def test_nan_in_some_runs_is_an_output():
 
 
 @pytest.mark.attack(
-    claim="an error names the mechanism that raised and holds no cell of the data",
-    before="the mechanism's own message, cell and all, and not whose it was",
-    now="mechanism, kind of error, data set, file and line; what to do",
+    claim="An error names the mechanism that raised it and contains no cell of the data.",
+    before="The mechanism's own message was printed, with a cell of the data and without the "
+    "mechanism's name.",
+    now="The error states the mechanism, the kind of error, the data set, the file, the line and "
+    "the remedy.",
 )
-def test_a_mechanism_that_raises_is_named_without_its_words():
+def test_a_mechanism_that_raises_is_named_without_its_message():
     def failing(data, rng):
         if data:
             raise RuntimeError(f"no number: {SECRET}")
@@ -163,10 +168,11 @@ def test_a_mechanism_that_raises_is_named_without_its_words():
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="a mechanism that returns one constant: 'more private than claimed'",
-    now="'cannot tell': what is released was not audited; without noise, the seed is asked for",
+    before="A mechanism that always returns one constant: 'more private than claimed'.",
+    now="The verdict is 'cannot tell', because the released value was not audited. For a "
+    "mechanism without noise, the audit asks for the seed.",
 )
-def test_a_constant_is_called_one():
+def test_a_constant_output_is_recognised():
     constant = audit(lambda data, rng: 5.0)
     assert constant.verdict == "cannot tell"
     assert "one constant output" in constant.advice
@@ -180,8 +186,9 @@ def test_a_constant_is_called_one():
 
 @pytest.mark.attack(
     claim=NOT_CLAIMED,
-    before="in Python, arrays of 1,000 and 500 rows: a private mechanism 'violated'",
-    now="an error where the relation of the claim is given",
+    before="In Python, arrays of 1,000 and 500 rows: a private mechanism was reported as "
+    "'violated'.",
+    now="An error, where the neighbouring relation of the claim is given.",
 )
 def test_arrays_that_are_no_neighbours_convict_nobody():
     rows = np.full((1000, 1), 0.5)
@@ -202,9 +209,11 @@ def exact_delta(sigma, epsilon):
 
 
 @pytest.mark.attack(
-    claim="normal noise that a budget asks for keeps it, whatever floats epsilon and delta are",
-    before="delta exceeded at 16 of 70 points, by 10^67 at (1e-12, 1e-100), 5 % at (1e-100, 1e-15)",
-    now="at none of 70, from 1e-300 to 1e10 and 5e-324 to 1 - 2^-53; 1e-8 too much at most",
+    claim="Gaussian noise computed for a budget keeps it for all floats epsilon and delta.",
+    before="Delta was exceeded at 16 of 70 points: by a factor of 10^67 at (1e-12, 1e-100), by 5 "
+    "% at (1e-100, 1e-15).",
+    now="Exceeded at none of 70 points, with epsilon from 1e-300 to 1e10 and delta from 5e-324 to "
+    "1 - 2^-53. The noise is at most 1e-8 larger than needed.",
 )
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_noise_keeps_the_budget_at_all_floats(epsilon):
@@ -216,11 +225,11 @@ def test_noise_keeps_the_budget_at_all_floats(epsilon):
 
 
 @pytest.mark.attack(
-    claim="noise that no float holds is refused",
-    before="(1e-320, 5e-324): noise of 3.6e15, where no float is enough",
-    now="an error that names epsilon and delta",
+    claim="Noise that no float can represent is refused.",
+    before="(1e-320, 5e-324) gave noise of scale 3.6e15, although no float is large enough.",
+    now="An error names epsilon and delta.",
 )
-def test_noise_that_no_float_holds_is_refused():
+def test_noise_larger_than_any_float_is_refused():
     with pytest.raises(ValueError, match=r"epsilon=1e-320 and delta=5e-324 need more noise"):
         analytic_gaussian_sigma(UNIT, 1e-320, 5e-324)
     huge = Sensitivity(1e300, "l2", "replace-one", "a unit far too small")
@@ -233,9 +242,9 @@ def test_noise_that_no_float_holds_is_refused():
 
 
 @pytest.mark.attack(
-    claim="the epsilon that is reported is not below the true one",
-    before="below at 16 of 48 points, where delta was exceeded by up to 0.015 %",
-    now="at none of 48, for noise from 1e-4 to 1e8 sensitivities and delta from 5e-324",
+    claim="The reported epsilon is not below the true one.",
+    before="It was below at 16 of 48 points; there delta was exceeded by up to 0.015 %.",
+    now="At none of 48 points, for noise from 1e-4 to 1e8 sensitivities and delta from 5e-324.",
 )
 @pytest.mark.parametrize("sigma", [1e-4, 0.01, 0.3, 1.0, 7.0, 1e3, 1e6, 1e8])
 def test_the_reported_epsilon_is_not_below_the_true_one(sigma):
@@ -246,9 +255,9 @@ def test_the_reported_epsilon_is_not_below_the_true_one(sigma):
 
 
 @pytest.mark.attack(
-    claim="a budget is a number or an error that names it",
-    before="mixtures with Laplace noise and epsilon = 1e6: OverflowError",
-    now="a fit, by all accountings, to epsilon = 1e300",
+    claim="A budget gives a number, or an error that names the budget.",
+    before="Mixtures with Laplace noise and epsilon = 1e6 raised OverflowError.",
+    now="The fit succeeds with every accounting method, up to epsilon = 1e300.",
 )
 @pytest.mark.parametrize("accounting", ["advanced", "zcdp", "pld"])
 def test_large_budgets_do_not_overflow(accounting):

@@ -17,7 +17,7 @@ from privclust.kmeans import DPLloyd
 from privclust.privacy import Budget, BudgetError, Guarantee, Loss, Release
 from privclust.privacy.budget import charge
 
-BEFORE = "there was no ledger: any number of fits at epsilon = 1 went through"
+BEFORE = "There was no ledger: any number of fits at epsilon = 1 was allowed."
 
 
 def pure(epsilon=1.0, relation="replace-one"):
@@ -49,9 +49,9 @@ class Untouchable:
 
 
 @pytest.mark.attack(
-    claim="a ledger of epsilon = 2 lets no more than 2 be spent",
+    claim="With a ledger of epsilon = 2, at most 2 can be spent.",
     before=BEFORE,
-    now="the third fit at epsilon = 1 is refused before it touches the data",
+    now="The third fit with epsilon = 1 is refused before it reads the data.",
 )
 def test_a_refit_exceeds_the_ledger():
     model = estimator()
@@ -63,9 +63,9 @@ def test_a_refit_exceeds_the_ledger():
 
 
 @pytest.mark.attack(
-    claim="two processes cannot both spend the last epsilon of one file",
+    claim="Two processes cannot both spend the last epsilon of one file.",
     before=BEFORE,
-    now="of two processes with 20 fits each and 20 paid for, 20 go through in sum",
+    now="Two processes try 20 fits each, with budget for 20: exactly 20 fits are allowed in total.",
 )
 def test_two_processes_race_for_one_file(tmp_path):
     path = tmp_path / "budget.json"
@@ -91,9 +91,11 @@ def test_two_processes_race_for_one_file(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="fits of a search in joblib's processes are counted, or refused",
-    before="workers know no context of the caller: a ledger bound to it counted 0 of 4 fits",
-    now="4 of 4 are counted in a file, also by workers that ran before; in memory they are refused",
+    claim="Fits that joblib's processes make during a search are counted or refused.",
+    before="Workers do not know the context of the caller: a ledger bound to that context counted "
+    "0 of 4 fits.",
+    now="A ledger in a file counts 4 of 4 fits, even those of workers started earlier. With a "
+    "ledger in memory, the fits are refused.",
 )
 def test_workers_of_joblib(tmp_path):
     X, model = np.zeros((8, 1)), estimator()
@@ -110,9 +112,9 @@ def test_workers_of_joblib(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="a forked process draws on the ledger that it was forked with, or is refused",
-    before="a copy of a ledger in memory is spent in each child: 4 of 4 fits uncounted",
-    now="4 of 4 are counted in a file; of one in memory all are refused",
+    claim="A forked process uses the ledger of its parent, or its fits are refused.",
+    before="Each child spent its own copy of a ledger in memory: 4 of 4 fits were not counted.",
+    now="A ledger in a file counts 4 of 4 fits. With a ledger in memory, all are refused.",
 )
 def test_forked_processes(tmp_path):
     with joblib.parallel_config("multiprocessing", n_jobs=2):
@@ -125,11 +127,13 @@ def test_forked_processes(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="fits of a search in threads are counted",
-    before="a thread has a context of its own: a ledger bound to that counted 0 of 4 fits",
-    now="4 of 4 are counted, and of 40 threads at once as many go through as are paid for",
+    claim="Fits that a search makes in threads are counted.",
+    before="A thread has its own context: a ledger bound to the caller's context counted 0 of 4 "
+    "fits.",
+    now="4 of 4 fits are counted. Of 40 simultaneous threads, only as many fits are allowed as "
+    "the budget covers.",
 )
-def test_threads_draw_on_one_ledger():
+def test_threads_share_one_ledger():
     X, model = np.zeros((8, 1)), estimator()
     with Budget(epsilon=4) as budget, joblib.parallel_config("threading"):
         cross_val_score(model, X, cv=4, n_jobs=2, error_score="raise")
@@ -155,11 +159,12 @@ def test_threads_draw_on_one_ledger():
 
 
 @pytest.mark.attack(
-    claim="a ledger's file forgets nothing that was spent",
+    claim="A ledger's file keeps everything that was spent.",
     before=BEFORE,
-    now="a file that is empty, cut, changed in one digit or gone is refused and left as it is",
+    now="A file that is empty, truncated, missing or changed in one digit is refused and left "
+    "unchanged.",
 )
-def test_a_damaged_file_is_no_new_budget(tmp_path):
+def test_a_damaged_ledger_file_gives_no_new_budget(tmp_path):
     path = tmp_path / "budget.json"
     ledger = Budget.open(path, epsilon=2)
     ledger.spend(pure())
@@ -179,11 +184,12 @@ def test_a_damaged_file_is_no_new_budget(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="what promises nothing does not pass a ledger as free",
+    claim="A fit without a guarantee does not count as free in a ledger.",
     before=BEFORE,
-    now='"none" and "asymptotic" are refused; a price without its releases is counted',
+    now='The guarantees "none" and "asymptotic" are refused. A privacy loss charged without its '
+    "releases is counted.",
 )
-def test_what_promises_nothing_is_not_free():
+def test_a_fit_without_a_guarantee_is_not_free():
     with Budget(epsilon=2) as budget:
         for empty in ("none", "asymptotic", "cdp"):
             with pytest.raises(BudgetError, match="refuses"):
@@ -194,9 +200,9 @@ def test_what_promises_nothing_is_not_free():
 
 
 @pytest.mark.attack(
-    claim="an inner ledger does not hide fits from the outer one",
+    claim="An inner ledger does not hide fits from the outer ledger.",
     before=BEFORE,
-    now="both are drawn on, and where one refuses, neither is",
+    now="Both ledgers are charged. If either refuses, neither is charged.",
 )
 def test_a_ledger_within_a_ledger(tmp_path):
     with Budget(epsilon=2) as outer, Budget.open(tmp_path / "b.json", epsilon=9) as inner:
@@ -211,11 +217,13 @@ def test_a_ledger_within_a_ledger(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="a hidden presence of a record counts as twice a replaced one",
+    claim="The guarantee for an added or removed record counts twice in a ledger for replaced "
+    "records.",
     before=BEFORE,
-    now="epsilon = 1 for added records costs 2 in a ledger of replaced ones; not the other way",
+    now="Epsilon = 1 for an added record costs 2 in a ledger for replaced records. The converse "
+    "is refused.",
 )
-def test_relations_are_not_mixed():
+def test_neighbouring_relations_are_not_mixed():
     with Budget(epsilon=2) as budget:
         charge(pure(1.0, "add-remove"))
         assert budget.spent == 2
@@ -224,9 +232,10 @@ def test_relations_are_not_mixed():
 
 
 @pytest.mark.attack(
-    claim="a ledger that is deleted, copied or pickled gives no second budget",
-    before="a deleted file was begun anew, a deep copy had a budget of its own",
-    now="the file's lock remembers it, copies are the ledger itself, pickles open its file",
+    claim="Deleting, copying or pickling a ledger gives no second budget.",
+    before="A deleted file was started anew, and a deep copy had its own budget.",
+    now="The lock file remembers a deleted ledger, copies are the same ledger, and pickles reopen "
+    "its file.",
 )
 def test_a_second_budget_for_the_same_people(tmp_path):
     path = tmp_path / "budget.json"
@@ -250,9 +259,9 @@ def test_a_second_budget_for_the_same_people(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="a refusal of the ledger says what to do",
-    before="'asks for inf, with which it would be inf'",
-    now="it says that the ledger counts guarantees without a delta",
+    claim="A refusal by the ledger states the remedy.",
+    before="'asks for inf, with which it would be inf'.",
+    now="The message says that the ledger counts guarantees without a delta.",
 )
 def test_a_ledger_without_delta_says_so():
     X = np.random.default_rng(0).uniform(-1, 1, (100, 2))

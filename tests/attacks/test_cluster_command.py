@@ -41,14 +41,14 @@ def written_csv(path, lines):
 
 
 @pytest.mark.attack(
-    claim="what a line of a CSV file is depends on that line alone, and so does how many there are",
-    before="a stray quote joined the lines to the next quote: 1,500 records became 110, and this "
-    "exact number is published",
-    now="lines are split one by one, and each is a row, a blank one too",
+    claim="Each line of a CSV file is parsed independently, and so is the number of lines.",
+    before="A stray quote joined all lines up to the next quote: 1,500 records became 110, an "
+    "exact number that is published.",
+    now="Lines are split one by one. Each line is a row, even a blank one.",
 )
 @pytest.mark.parametrize("odd", ODD_LINES)
 @pytest.mark.parametrize("at", [0, 7, 59])
-def test_a_line_is_a_row_whatever_stands_in_others(odd, at, tmp_path):
+def test_each_line_of_a_csv_is_parsed_independently(odd, at, tmp_path):
     before = rows_of(written_csv(tmp_path / "a.csv", LINES))
     after = rows_of(written_csv(tmp_path / "b.csv", [*LINES[:at], odd, *LINES[at + 1 :]]))
     assert len(before) == len(after) == 60
@@ -68,10 +68,10 @@ KINDS = {
 
 
 @pytest.mark.attack(
-    claim="an entry of a Parquet file, or a missing one, changes no other row",
-    before="a null made floats of a column's integers: years were no dates any more, and one row "
-    "told the neighbours apart in 6 releases of 6 at epsilon = 1",
-    now="entries keep the types of their column, which the file states",
+    claim="No entry of a Parquet file, present or missing, changes another row.",
+    before="A null turned a column of integers into floats, so that years were no longer dates. "
+    "One row distinguished neighbouring data sets in 6 of 6 releases at epsilon = 1.",
+    now="Entries keep the type of their column, which the file states.",
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_entry_of_parquet_changes_no_other_row(kind, tmp_path):
@@ -108,12 +108,12 @@ HOW = ["--bounds", "age=0:110", "--epsilon", "1", "--delta", "1e-6", "--seed", "
 
 
 @pytest.mark.attack(
-    claim="where the number of rows is private, nothing says it",
-    before="rows were counted on the terminal, with groups too",
-    now="they are counted where their number is public alone",
+    claim="If the number of rows is private, no message states it.",
+    before="The terminal showed the number of rows, with groups too.",
+    now="It is shown only where it is public.",
 )
 @pytest.mark.parametrize("more", [["--neighbours", "add_remove"], ["--groups", "code"]])
-def test_what_is_printed_does_not_tell_the_number_of_rows(more, tmp_path, capsys, monkeypatch):
+def test_messages_do_not_reveal_the_number_of_rows(more, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("privclust.command.output._SECONDS_BETWEEN_LINES", 0.0)
     said = []
     for n in (300, 301):
@@ -129,9 +129,9 @@ def test_what_is_printed_does_not_tell_the_number_of_rows(more, tmp_path, capsys
 
 
 @pytest.mark.attack(
-    claim="no message holds an entry of a table",
-    before="of a file without a header the first record was named as its columns",
-    now="columns of text files are not named",
+    claim="No message contains an entry of a table.",
+    before="For a file without a header, the message listed the first record as the column names.",
+    now="Columns of text files are not named.",
 )
 def test_a_file_without_a_header_is_not_quoted(tmp_path, capsys):
     path = tmp_path / "t.csv"
@@ -143,9 +143,11 @@ def test_a_file_without_a_header_is_not_quoted(tmp_path, capsys):
 
 
 @pytest.mark.attack(
-    claim="how many records are published does not depend on what stands in one",
-    before="of one column, an empty field was a blank line, which was passed over: 1,499 for 1,500",
-    now="the line is a row that is left out, and the number of rows left out has noise",
+    claim="The published number of records does not depend on the content of a record.",
+    before="In a table of one column, an empty field was skipped as a blank line: 1,499 instead "
+    "of 1,500.",
+    now="The line counts as a row that is left out, and the number of such rows is released with "
+    "noise.",
 )
 def test_an_empty_field_of_one_column_is_a_row(tmp_path):
     path = tmp_path / "t.csv"

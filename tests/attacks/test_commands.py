@@ -56,11 +56,11 @@ FORMATS = ["r.npy", "r.h5", "r.parquet", "r.csv", "r.csv.gz"]
 
 
 @pytest.mark.attack(
-    claim="no command replaces a file unasked",
-    before="decode -o replaced a data file without a word, a read-only one too",
-    now="refused without --force, before anything is read and again before writing",
+    claim="No command replaces a file unless asked to.",
+    before="decode -o replaced a data file without a warning, even a read-only one.",
+    now="Refused without --force, both before anything is read and before writing.",
 )
-def test_outputs_that_are_there_already(run, monkeypatch):
+def test_outputs_that_exist_already(run, monkeypatch):
     assert run("sketch", "x.npy", "-o", "s.h5", *DRAWN)[0] == 0
     Path("mine.csv").write_text("mine")
     Path("mine.csv").chmod(0o444)
@@ -86,9 +86,9 @@ def test_outputs_that_are_there_already(run, monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="a file's name says what it is",
-    before="sketch -o day2.csv wrote HDF5, decode -o x.h5 wrote text",
-    now="a suffix of another format is refused",
+    claim="A file's name states its format.",
+    before="sketch -o day2.csv wrote HDF5, and decode -o x.h5 wrote text.",
+    now="The suffix of another format is refused.",
 )
 def test_outputs_with_the_suffix_of_another_format(run):
     run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
@@ -101,9 +101,10 @@ def test_outputs_with_the_suffix_of_another_format(run):
 
 
 @pytest.mark.attack(
-    claim="add_remove hides whether a record is there",
-    before="1 row gave a file, 0 rows 'no records' and none: told in every run",
-    now="both give a sketch of the same form and the same lines but for noisy numbers",
+    claim="add_remove hides whether a record is present.",
+    before="1 row gave a file; 0 rows gave 'no records' and no file. The two were distinguishable "
+    "in every run.",
+    now="Both give a sketch of the same form and print the same lines, except for noisy numbers.",
 )
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_record_against_none(run, name):
@@ -122,9 +123,10 @@ def test_one_record_against_none(run, name):
 
 
 @pytest.mark.attack(
-    claim="add_remove hides whether a record is there",
-    before="of two files one record or none: 'holds the same as', 'no records' or a sketch",
-    now="files without records are not told apart; a file named twice is refused with any",
+    claim="add_remove hides whether a record is present.",
+    before="Two files with one record or none gave 'holds the same as', 'no records' or a sketch.",
+    now="Files without records cannot be distinguished. A file named twice is refused, whatever "
+    "it contains.",
 )
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_record_against_none_in_one_of_two_files(run, name):
@@ -141,12 +143,12 @@ def test_one_record_against_none_in_one_of_two_files(run, name):
 
 
 @pytest.mark.attack(
-    claim="add_remove keeps the number of records secret",
-    before="'1,572,864 of 4,000,001 records read' stood beside a noisy 3,999,041.0",
-    now="neither printed, logged nor stored",
+    claim="add_remove keeps the number of records secret.",
+    before="The terminal showed '1,572,864 of 4,000,001 records read' next to a noisy 3,999,041.0.",
+    now="The exact number is not printed, logged or stored.",
 )
 @pytest.mark.parametrize("terminal", [False, True])
-def test_the_number_of_records_in_what_is_printed_and_stored(run, monkeypatch, terminal):
+def test_the_number_of_records_in_messages_and_files(run, monkeypatch, terminal):
     monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
     _, _, err = run("sketch", "x.npy", "-o", "public.h5", *DRAWN)
@@ -161,13 +163,13 @@ def test_the_number_of_records_in_what_is_printed_and_stored(run, monkeypatch, t
 
 
 @pytest.mark.attack(
-    claim="under add_remove no record decides whether there is a result",
-    before="one NaN, infinity, 1e308 or text made an error that named its row and value",
-    now="left out or clipped; what the record adds stays within the sensitivity",
+    claim="With add_remove, no record decides whether there is a result.",
+    before="One NaN, infinity, 1e308 or text raised an error that named its row and value.",
+    now="The record is left out or clipped. Its contribution stays within the sensitivity.",
 )
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1.7e308])
-def test_one_record_of_no_ordinary_number(run, name, value):
+def test_one_record_with_unusual_numbers(run, name, value):
     lines = []
     for n, records in enumerate((X, np.vstack([X[:300], [[0.5, value, 1.0]], X[300:]]))):
         write(name, records)
@@ -183,9 +185,10 @@ def test_one_record_of_no_ordinary_number(run, name, value):
 
 
 @pytest.mark.attack(
-    claim="under add_remove no line of a CSV changes how others are read",
-    before="text, a lone quote, one field more or a byte that is no UTF-8 ended in an error",
-    now="one line is one record whatever it holds",
+    claim="With add_remove, no line of a CSV file changes how other lines are read.",
+    before="A text, a single quote, an additional field or a byte that is not UTF-8 ended in an "
+    "error.",
+    now="Each line is one record, whatever it contains.",
 )
 @pytest.mark.parametrize(
     "line", [SECRET, '"1,2,3', "1,2,3,4", "1", ",,", "\udcff,1,2", "1;2;3", "2026-01-31,1,2"]
@@ -232,9 +235,10 @@ def secret_files():
 
 
 @pytest.mark.attack(
-    claim="messages hold no cell of the data",
-    before="row 2, column 3 is 'Mary Smith HIV+'; text as .npy: advice to load it as a pickle",
-    now="places and kinds alone, of all formats",
+    claim="Messages contain no cell of the data.",
+    before="One message said: row 2, column 3 is 'Mary Smith HIV+'. For text in .npy files, "
+    "another advised loading a pickle.",
+    now="Messages name only places and kinds, for all formats.",
 )
 def test_cells_in_messages(run):
     for name in secret_files():
@@ -246,9 +250,10 @@ def test_cells_in_messages(run):
 
 
 @pytest.mark.attack(
-    claim="a command answers, whatever it is given",
-    before="decode waited for a pipe for ever, called text a damaged artefact, printed a clock",
-    now="one line that says what the thing is",
+    claim="A command answers any input.",
+    before="decode waited for a pipe for ever, called a text file a damaged artefact, and printed "
+    "the time of day.",
+    now="One line says what kind of file it is.",
 )
 def test_inputs_that_are_no_files_or_other_files(run, tmp_path):
     run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
@@ -285,9 +290,9 @@ def test_inputs_that_are_no_files_or_other_files(run, tmp_path):
 
 
 @pytest.mark.attack(
-    claim="no file or name steers the terminal",
-    before="ESC sequences of caveats, headers and names were printed raw",
-    now="written out as \\x1b, or refused",
+    claim="No file and no name controls the terminal.",
+    before="Escape sequences in caveats, headers and names were printed unchanged.",
+    now="They are printed as \\x1b or refused.",
 )
 def test_escape_sequences_on_the_terminal(run):
     evil = "\x1b]0;owned\x07\x1b[2J"
@@ -314,11 +319,12 @@ def test_escape_sequences_on_the_terminal(run):
 
 
 @pytest.mark.attack(
-    claim="what cannot be done is refused before work",
-    before="10^9 frequencies: 22 GB were asked for; k = 10^6: 8 minutes, 7 GB, and no end",
-    now="one line within a second, with the largest that can be",
+    claim="Impossible requests are refused before any work is done.",
+    before="10^9 frequencies asked for 22 GB; k = 10^6 ran for 8 minutes with 7 GB and did not "
+    "end.",
+    now="Within a second, one line names the largest possible value.",
 )
-def test_requests_that_no_machine_can_meet(run):
+def test_requests_beyond_any_machine(run):
     run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
     start = time.perf_counter()
     options = ("--frequencies", "1000000000", "--variance", "1")
@@ -329,9 +335,10 @@ def test_requests_that_no_machine_can_meet(run):
 
 
 @pytest.mark.attack(
-    claim="a message names the file that it is about",
-    before="sketches of different epsilon: two lists of losses; a full disk: no file named",
-    now="both files with what they promise; the file that was not written",
+    claim="A message names the file that it is about.",
+    before="Sketches with different epsilon gave two lists of losses, and a full disk gave no "
+    "file.",
+    now="The message names both files with their guarantees, or the file that was not written.",
 )
 def test_messages_without_the_name_of_a_file(run):
     for name, epsilon in (("a", 1), ("b", 2)):
@@ -352,9 +359,9 @@ def test_messages_without_the_name_of_a_file(run):
 
 
 @pytest.mark.attack(
-    claim="a table with other delimiters, dates or an index is answered in words that help",
-    before="semicolons: \"row 1, column 1 is '1;2', not a number\"",
-    now="the delimiter that is seen is named; --delimiter reads it",
+    claim="Tables with other delimiters, with dates or with an index get a helpful message.",
+    before="Semicolons gave: \"row 1, column 1 is '1;2', not a number\".",
+    now="The message names the delimiter found; --delimiter reads it.",
 )
 def test_tables_of_other_programs(run):
     semicolons = "a;b;c\n" + "".join(";".join(map(repr, map(float, row))) + "\n" for row in X)
@@ -377,9 +384,9 @@ def test_tables_of_other_programs(run):
 
 
 @pytest.mark.attack(
-    claim="noise is for records that are added once",
-    before="the same records under another format, or a copy of a sketch, were added twice",
-    now="both are refused, and a public sample that holds the private records",
+    claim="No record is added up twice.",
+    before="The same records in another format, or a copy of a sketch, were added twice.",
+    now="Both are refused, and so is a public sample that contains the private records.",
 )
 def test_the_same_records_or_sums_in_another_file(run):
     for name in FORMATS:
@@ -397,18 +404,20 @@ def test_the_same_records_or_sums_in_another_file(run):
 
 
 @pytest.mark.attack(
-    claim="refusals are in words of ours",
-    before="--epsilon 1e-300 printed OpenDP's own text: 'scale (inf) must be finite'",
-    now="noise of that scale is not representable: epsilon is too small",
+    claim="Refusals are worded by privclust.",
+    before="--epsilon 1e-300 printed OpenDP's text: 'scale (inf) must be finite'.",
+    now="The message says that noise of that scale is not representable because epsilon is too "
+    "small.",
 )
-def test_an_epsilon_whose_noise_is_not_representable(run):
+def test_an_epsilon_with_noise_beyond_floats(run):
     refused(run("sketch", "x.npy", "-o", "o.h5", *DRAWN, "--epsilon", "1e-300"), "epsilon is too")
 
 
 @pytest.mark.attack(
-    claim="files of one sketch have the same columns",
-    before="columns in another order were added up without a word",
-    now="an error names the file and the column, and quotes no name, which may be a record",
+    claim="All files of one sketch have the same columns.",
+    before="Columns in another order were added up without a warning.",
+    now="An error names the file and the column's position. It quotes no name, because a name may "
+    "be a record.",
 )
 def test_columns_in_another_order_are_refused(run):
     frame = pd.DataFrame(X, columns=["income", "age", "visits"])

@@ -80,10 +80,11 @@ def another(outputs, **job):
 
 
 @pytest.mark.attack(
-    claim="nothing from an archive is run",
-    before="settings that name a file of the archive as one's own methods: its code was run, and "
-    "wrote a certificate that all agrees",
-    now="settings may name what is the same here alone; what is put in place is data, not code",
+    claim="No code from an archive is run.",
+    before="Settings named a file of the archive as the user's own methods: its code was run and "
+    "wrote a certificate that everything agrees.",
+    now="Settings may name only files that are identical here. Only data are copied from the "
+    "archive, not code.",
 )
 def test_an_archive_brings_no_code(honest):
     settings = read_crate(honest).settings | {"my_methods": "data/own/m.yaml"}
@@ -105,10 +106,11 @@ def test_an_archive_brings_no_code(honest):
 
 
 @pytest.mark.attack(
-    claim="what counts as recomputed was made again",
-    before="a second job that claims a table had it put in place before: 'same bytes' for an "
-    "invented one",
-    now="an output has one job and lies in no other; nothing drawn is there before it is made",
+    claim="A result that counts as recomputed was computed again.",
+    before="A second job that claims the same table had it copied before the run: 'same bytes' "
+    "for an invented table.",
+    now="Each output belongs to one job and lies inside no other output. No drawn result exists "
+    "before its job has run.",
 )
 @pytest.mark.parametrize("claimed", [TRIALS, "data/raw/drawn/receipt.json", "data/raw"])
 def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
@@ -123,9 +125,9 @@ def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
 
 
 @pytest.mark.attack(
-    claim="a certificate's code is the archive's",
-    before="an archive without any code was 'of the same files as in the crate'",
-    now="what an archive of the project here would have must be in it, file by file",
+    claim="A certificate's code is the archive's code.",
+    before="An archive without any code was 'of the same files as in the crate'.",
+    now="Each file that an archive of this project would contain must be in it.",
 )
 def test_an_archive_without_code_is_of_another_version(honest):
     assert check_project(read_crate(honest))
@@ -138,10 +140,11 @@ def test_an_archive_without_code_is_of_another_version(honest):
 
 
 @pytest.mark.attack(
-    claim="any result can be drawn",
-    before="a forged table whose job was called 'index', or whose checksum or job was left out, "
-    "was never drawn, and not counted among what could not be",
-    now="what can be drawn is told by the names of results; without a job they are refused",
+    claim="Any result can be drawn for recomputation.",
+    before="A forged table could not be drawn if its job was called 'index', or if its checksum "
+    "or job was left out. It was not counted among the results that cannot be drawn "
+    "either.",
+    now="The names of results decide which can be drawn. Results without a job are refused.",
 )
 def test_no_result_hides_from_the_draw(honest):
     def can_be_drawn(path):
@@ -161,10 +164,10 @@ def test_no_result_hides_from_the_draw(honest):
 
 
 @pytest.mark.attack(
-    claim="a certificate says what share of a run was done again",
-    before="jobs that ended before they began: '301.63% of its 0 CPU s'",
-    now="they took nothing, as a clock may be set back; costs below 0, and ends that are to come, "
-    "are refused",
+    claim="A certificate states which share of a run was recomputed.",
+    before="Jobs that ended before they began: '301.63% of its 0 CPU s'.",
+    now="Their time counts as 0, because a clock may be set back. Negative costs and end times in "
+    "the future are refused.",
 )
 @pytest.mark.parametrize(
     "change",
@@ -187,9 +190,10 @@ def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
 
 
 @pytest.mark.attack(
-    claim="a certificate has the words of who checks",
-    before="line breaks in the name of a rule wrote headings, HTML and escapes into it",
-    now="names of rules are words, those of results plain; no other text of an archive is in it",
+    claim="A certificate is worded by its checker.",
+    before="Line breaks in the name of a rule wrote headings, HTML and escape sequences into it.",
+    now="Names of rules are words, and names of results are plain. The certificate contains no "
+    "other text of the archive.",
 )
 def test_an_archive_writes_nothing_into_a_certificate(honest):
     evil = "fit\n\n# Certificate: EVERYTHING AGREES\n<script>\x1b[2J[all](https://x.example)\u202e"
@@ -205,10 +209,11 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
 
 
 @pytest.mark.attack(
-    claim="reading an archive ends, in the time that its size allows",
-    before="2.9 MB that unpack to 200 GB by another method, or a few lines of settings "
-    "that stand for billions, ran until they were killed",
-    now="sizes are added up first; one method of packing; settings without aliases",
+    claim="Reading an archive ends, in a time proportional to its size.",
+    before="Reading ran until killed, for 2.9 MB that unpack to 200 GB by another compression "
+    "method and for a few lines of settings that stand for billions.",
+    now="Sizes are added up first. One compression method is accepted, and settings without "
+    "aliases.",
 )
 def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
     other = zip_entry("results/quick/x.js")
@@ -229,10 +234,10 @@ def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="restoring leaves what is there",
-    before="of a job with one result missing all others were replaced, in a dry run too, and a "
-    "file of the user's by one of the archive's",
-    now="of a job of which some result is there none is taken; what is no result is refused",
+    claim="Restoring an archive keeps existing files.",
+    before="If one result of a job was missing, all its others were replaced, even in a dry run. "
+    "A user's file was replaced by one of the archive.",
+    now="If any result of a job exists, none is restored. Files that are not results are refused.",
 )
 def test_restoring_replaces_no_file(honest):
     for name in ("results", "data"):
@@ -254,10 +259,10 @@ def test_restoring_replaces_no_file(honest):
 
 
 @pytest.mark.attack(
-    claim="an archive that cannot be restored is an error, and nothing is written",
-    before="names that no file system takes, or that lie in one another, ended in a traceback "
-    "after 80 files; so did text nested 100,000 deep, before",
-    now="one line, and nothing is there; so with a run of another seed",
+    claim="An archive that cannot be restored is an error, and nothing is written.",
+    before="Names that no file system accepts, or that lie inside one another, ended in a "
+    "traceback after 80 files. Text nested 100,000 deep ended in one earlier.",
+    now="One line, and no file is written. The same holds for a run with another seed.",
 )
 def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
     for name in ("results", "data"):
@@ -274,9 +279,9 @@ def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
 
 
 @pytest.mark.attack(
-    claim="a run that cannot be read is not one that differs",
-    before="compare ended on a damaged archive as if numbers differed, in zlib's words",
-    now="it names the file, and ends as for a file that is no run",
+    claim="A run that cannot be read does not count as a run that differs.",
+    before="compare ended on a damaged archive as if numbers differed, with a message of zlib.",
+    now="The message names the file, and the exit code is that of a file that is no run.",
 )
 def test_a_damaged_archive_is_not_compared(honest):
     verdicts = "results/quick/verdicts.csv"
@@ -308,12 +313,14 @@ def longer_rows(table):
 
 
 @pytest.mark.attack(
-    claim="without a tolerance all cells must be the same",
-    before="rows longer than their header were read from their end, and by others from their "
-    "start: an invented table had the 'same numbers'; a blank line let any figure pass unjudged",
-    now="rows are as long as their header, or it is no table; other bytes of the same cells differ",
+    claim="Without a tolerance, all cells must be the same.",
+    before="Rows longer than their header were read from their end here and from their start by "
+    "other programs: an invented table had the 'same numbers'. A blank line let any figure "
+    "pass unchecked.",
+    now="In a table, each row is as long as the header. Other bytes for the same cells count as a "
+    "difference.",
 )
-def test_a_table_of_two_readings_is_none(honest):
+def test_a_table_with_two_readings_is_refused(honest):
     table = Path(TRIALS).read_bytes()
     for forged in (longer_rows(table), table + b"\n", table.replace(b"a,", b'"a",')):
         outcome, detail = compared(small.forge(honest, {TRIALS: forged}), TRIALS)[TRIALS]
@@ -325,11 +332,11 @@ def test_a_table_of_two_readings_is_none(honest):
 
 
 @pytest.mark.attack(
-    claim="two runs are equal if all numbers are",
-    before="a table whose rows are longer than its header was 'equal' to an honest one",
-    now="such a table is named and not compared",
+    claim="Two runs are equal if all numbers are equal.",
+    before="A table with rows longer than its header was 'equal' to an honest one.",
+    now="Such a table is named and not compared.",
 )
-def test_a_table_of_two_readings_is_not_compared(honest):
+def test_a_table_with_two_readings_is_not_compared(honest):
     name = "results/quick/targets/t/t.csv"
     members = {"results/quick/verdicts.csv": b"id,verdict\n", name: Path(TRIALS).read_bytes()}
     path = with_jobs(honest, lambda jobs: jobs.append(another([*members])), members)
@@ -339,9 +346,9 @@ def test_a_table_of_two_readings_is_not_compared(honest):
 
 
 @pytest.mark.attack(
-    claim="an artefact that agrees has the parameters that it states",
-    before="of artefacts the arrays alone were compared: 'epsilon: 0.001' in a header agreed",
-    now="parameters must be the same",
+    claim="An artefact that agrees has the parameters it states.",
+    before="Only the arrays of artefacts were compared: 'epsilon: 0.001' in a header agreed.",
+    now="The parameters must be the same.",
 )
 def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
     fit = artefacts.read(FIT, "fit")
@@ -351,11 +358,12 @@ def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
 
 
 @pytest.mark.attack(
-    claim="an archive brings no data of others",
-    before="a file with a receipt of the archive's own passed as the real data set; results "
-    "without a job were counted among its files; scripts were restored as results",
-    now="of fetched data receipts of substitutes alone, of prepared ones those of substitutes; "
-    "each result has a job; what lies within a result is none",
+    claim="An archive contains no data of others.",
+    before="A file with a receipt made by the archive passed as the real data set, results "
+    "without a job counted among the archive's files, and scripts were restored as "
+    "results.",
+    now="An archive contains receipts of fetched data and prepared data only for substitutes. "
+    "Each result has a job, and no result lies inside another.",
 )
 @pytest.mark.parametrize(
     "members",
@@ -378,9 +386,9 @@ def test_an_archive_brings_no_data_of_others_and_no_result_without_a_job(honest,
 
 
 @pytest.mark.attack(
-    claim="nothing from an archive is run",
-    before="an image that its settings name was pulled, where the checker's profile has containers",
-    now="the image is that of the project here, or none",
+    claim="No code from an archive is run.",
+    before="An image named in its settings was pulled, if the checker's profile uses containers.",
+    now="The image is that of the project here, or none.",
 )
 def test_an_archive_brings_no_image(honest, tmp_path):
     crate = read_crate(honest)
@@ -391,9 +399,10 @@ def test_an_archive_brings_no_image(honest, tmp_path):
 
 
 @pytest.mark.attack(
-    claim="restoring leaves a project that works",
-    before="a record whose times were words ended each later run of Snakemake in a traceback",
-    now="records have the types that Snakemake reads, and no other entries",
+    claim="After restoring, the project works.",
+    before="After a record had text in place of times, each later run of Snakemake ended in a "
+    "traceback.",
+    now="Records have the types that Snakemake reads, and no other entries.",
 )
 @pytest.mark.parametrize(
     "change",
@@ -414,9 +423,10 @@ def test_records_have_the_types_that_snakemake_reads(honest, change):
 
 
 @pytest.mark.attack(
-    claim="a draw takes the time that its archive's size allows",
-    before="a job that names another's results 100,000 times: a minute, and hours for more",
-    now="inputs are named once, and jobs are told by one result",
+    claim="A draw takes a time proportional to the archive's size.",
+    before="A job that names another job's results 100,000 times took a minute, and more names "
+    "took hours.",
+    now="Inputs are named once, and one result identifies its job.",
 )
 def test_a_draw_takes_no_quadratic_time(honest):
     n = 100_000
@@ -443,11 +453,11 @@ def repacked(path, edit):
 
 
 @pytest.mark.attack(
-    claim="what is verified is what anybody unpacks",
-    before="a field of the .zip file gave a table and a page each other's names for some programs, "
-    "or an archive stood before another one in one file: verified and compared as honest, and "
-    "unpacked with another number, which fitted the checksums",
-    now="members lie one behind the other, with no other name, from the first byte to the last",
+    claim="The verified content is the content that any program unpacks.",
+    before="A field of the .zip file exchanged the names of a table and a page for some programs. "
+    "In other files, one archive preceded another. Both were verified as honest and "
+    "unpacked with another number, which matched the checksums.",
+    now="The members follow each other from the first byte to the last, each with one name.",
 )
 @pytest.mark.parametrize("way", ["another name", "before", "behind", "a comment"])
 def test_an_archive_has_one_reading(honest, way):
@@ -468,10 +478,10 @@ def test_an_archive_has_one_reading(honest, way):
 
 
 @pytest.mark.attack(
-    claim="what rests on substitutes is said to",
-    before="an archive whose jobs name no substitute, and which holds one's receipt, verified as a "
-    "run on the real data",
-    now="each receipt is of a substitute that is named",
+    claim="A certificate names each result that is based on substitutes.",
+    before="An archive with a substitute's receipt, but without jobs that name the substitute, "
+    "was verified as a run on the real data.",
+    now="Each receipt belongs to a substitute that is named.",
 )
 def test_no_substitute_is_hidden(honest):
     receipt = b'{"file": null, "dataset": "gowalla"}'
@@ -481,10 +491,12 @@ def test_no_substitute_is_hidden(honest):
 
 
 @pytest.mark.attack(
-    claim="a figure whose table has no times is judged",
-    before="a forged column of times, or one cell written otherwise, made a table 'the same but "
-    "for times', and the forged figure beside it 'not judged', with a certificate that all agrees",
-    now="times that one of two tables has are a difference, as another way to write a number is",
+    claim="A figure is compared unless its table contains measured times.",
+    before="With a forged column of times, or one cell written differently, a table was 'the same "
+    "but for times'. The forged figure next to it was 'not judged', and the certificate "
+    "said that everything agrees.",
+    now="If only one of two tables has times, this counts as a difference. So does another way of "
+    "writing a number.",
 )
 @pytest.mark.parametrize(
     "forged", [b"method,error,cpu_seconds\nours,0.5,1.0\n", b"method,error\nours,0.50\n"]

@@ -40,9 +40,10 @@ def watch(monkeypatch, kind):
 
 @hidden
 @pytest.mark.attack(
-    claim="PrivatePCA, SuLQKPlanes: a row exchanged changes the moments by sqrt 2 at most",
-    before="5000 rows: the square changed by 2 + 9e-13, growing with n (order and blocks of sums)",
-    now="at most 2, in whole numbers, whatever the order",
+    claim="PrivatePCA, SuLQKPlanes: replacing one row changes the moments by at most sqrt 2.",
+    before="With 5000 rows, the square changed by 2 + 9e-13. The excess grew with n, because of "
+    "the order and the blocks of sums.",
+    now="The square changes by at most 2, in whole numbers and in any order.",
 )
 def test_rounding_of_large_sums_of_moments(monkeypatch):
     seen = watch(monkeypatch, SymmetricGaussian)
@@ -58,9 +59,9 @@ def test_rounding_of_large_sums_of_moments(monkeypatch):
 
 @hidden
 @pytest.mark.attack(
-    claim="PrivatePCA, add-remove: (1, 1e-6)",
-    before="with 1 row a fit, with none an error",
-    now="components of the same form for any number of rows, none included",
+    claim="PrivatePCA, add-remove: (1, 1e-6).",
+    before="With 1 row, the fit succeeded; without rows, it raised an error.",
+    now="Components of the same form for any number of rows, including none.",
 )
 @pytest.mark.parametrize("mechanism", ["gaussian", "mod_sulq", "exponential"])
 def test_no_row_at_all(mechanism):
@@ -70,9 +71,10 @@ def test_no_row_at_all(mechanism):
 
 
 @pytest.mark.attack(
-    claim="PrivatePCA('exponential'), add-remove: epsilon",
-    before="whether epsilon was too large depended on the number of rows, which the error stated",
-    now="the same limit, and error, for every number of rows",
+    claim="PrivatePCA('exponential'), add-remove: pure epsilon.",
+    before="The number of rows decided whether epsilon was too large, and the error stated that "
+    "number.",
+    now="The limit and the error are the same for every number of rows.",
 )
 def test_an_error_that_counts_the_rows():
     model = PrivatePCA(
@@ -90,9 +92,10 @@ def test_an_error_that_counts_the_rows():
 
 @hidden
 @pytest.mark.attack(
-    claim="out_of_bounds='clip' takes any row",
-    before="NaN, infinity or 1e300 in one row: an error in place of components or projections",
-    now="such a row counts as clipped to the bound; guarantee_ says so",
+    claim="out_of_bounds='clip' accepts any row.",
+    before="NaN, infinity or 1e300 in one row raised an error in place of components or "
+    "projections.",
+    now="Such a row is clipped to the bound, and guarantee_ says so.",
 )
 @pytest.mark.parametrize("entry", [np.nan, -np.inf, 1e300])
 def test_one_row_decides_whether_there_is_a_result(entry):
@@ -113,9 +116,10 @@ def test_one_row_decides_whether_there_is_a_result(entry):
 
 
 @pytest.mark.attack(
-    claim="PrivatePCA('exponential'), random_state=None: epsilon, pure",
-    before="drawn by numpy's PCG64, which is not cryptographic; guarantee_ did not say so",
-    now="guarantee_ and the documentation say so",
+    claim="PrivatePCA('exponential') with random_state=None: pure epsilon.",
+    before="Random numbers came from numpy's PCG64, which is not cryptographic; guarantee_ did "
+    "not say so.",
+    now="guarantee_ and the documentation say so.",
 )
 def test_a_draw_that_is_not_cryptographic_goes_unsaid():
     pytest.importorskip("opendp")
@@ -124,11 +128,12 @@ def test_a_draw_that_is_not_cryptographic_goes_unsaid():
 
 
 @pytest.mark.attack(
-    claim="PrivateRandomProjection: a row's release depends on that row alone",
-    before="the sums of 100 of 101 rows of 20 features differed from those of the row alone (BLAS)",
-    now="none does: sums are exact",
+    claim="PrivateRandomProjection: a row's release depends only on that row.",
+    before="For 100 of 101 rows with 20 features, the sums differed from those of a single row "
+    "(BLAS).",
+    now="None differs, because the sums are exact.",
 )
-def test_a_row_tells_how_many_were_projected_with_it(monkeypatch):
+def test_a_row_shows_how_many_were_projected_with_it(monkeypatch):
     seen = watch(monkeypatch, Gaussian)
     for d, k in ((20, 3), (50, 4), (300, 2)):
         X = unit_rows(101, d)
@@ -141,9 +146,10 @@ def test_a_row_tells_how_many_were_projected_with_it(monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="PrivateRandomProjection: two rows of norm R differ by 2 R times the norm of P",
-    before="rounded sums, with no proof that their difference keeps to it",
-    now="at most that, in rational arithmetic, for the worst row and its neighbourhood",
+    claim="PrivateRandomProjection: the projections of two rows of norm R differ by at most 2 R "
+    "times the norm of P.",
+    before="Sums were rounded, without a proof that their difference keeps this bound.",
+    now="At most the bound, in rational arithmetic, for the worst row and its neighbourhood.",
 )
 def test_the_worst_row_of_a_projection(monkeypatch):
     seen = watch(monkeypatch, Gaussian)
@@ -161,9 +167,9 @@ def test_the_worst_row_of_a_projection(monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="PrivateMail: released features lie in the unit ball",
-    before="974 of 2000 were longer, by rounding",
-    now="none is, in whole numbers",
+    claim="PrivateMail: released features lie in the unit ball.",
+    before="974 of 2000 were longer, because of rounding.",
+    now="None is longer, in whole numbers.",
 )
 def test_features_of_queries_that_leave_the_ball(monkeypatch):
     rng = np.random.default_rng(0)
@@ -176,9 +182,9 @@ def test_features_of_queries_that_leave_the_ball(monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="messages hold no cell of anyone's data",
-    before="DPdSNE printed the largest entry of X; a text cell was quoted",
-    now="neither is",
+    claim="Messages contain no cell of anyone's data.",
+    before="DPdSNE printed the largest entry of X, and a text cell was quoted.",
+    now="Neither is printed.",
 )
 def test_errors_that_quote_a_record():
     rng = np.random.default_rng(0)
@@ -192,11 +198,11 @@ def test_errors_that_quote_a_record():
 
 
 @pytest.mark.attack(
-    claim="components of the data, with noise",
-    before="with 1 row, or epsilon = 1e-9, random components without a word",
-    now="NoiseWarning, from the released moments alone",
+    claim="The fit returns components of the data with noise.",
+    before="With 1 row, or epsilon = 1e-9, random components were returned without a warning.",
+    now="A NoiseWarning, which depends only on the released moments.",
 )
-def test_noise_in_place_of_components_is_passed_off_as_a_result():
+def test_components_of_noise_are_flagged():
     X = np.repeat(np.eye(3)[:1], 2000, axis=0)
     for rows, epsilon in ((X, 1e-9), (X[:1], 1.0)):
         with pytest.warns(NoiseWarning, match="noise may hide"):
@@ -207,9 +213,9 @@ def test_noise_in_place_of_components_is_passed_off_as_a_result():
 
 
 @pytest.mark.attack(
-    claim="messages hold no cell of the data",
-    before="labels that are no integers were quoted: 'got [123456.5 ...'",
-    now="their type and shape",
+    claim="Messages contain no cell of the data.",
+    before="Labels that are not integers were quoted: 'got [123456.5 ...'.",
+    now="The message states their type and shape.",
 )
 def test_labels_are_not_quoted():
     model = PrivateMail()

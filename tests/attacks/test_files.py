@@ -62,9 +62,9 @@ def forged(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="a small file takes little memory",
-    before="4.6 KB were inflated to 4 GB in 37 s",
-    now="refused by its shapes, before anything is read",
+    claim="A small file takes little memory.",
+    before="4.6 KB were inflated to 4 GB in 37 s.",
+    now="Refused because of its shapes, before any array is read.",
 )
 @pytest.mark.parametrize("name", ["sums", "more"])
 def test_a_small_file_that_inflates_to_gigabytes(tmp_path, name):
@@ -83,9 +83,9 @@ def test_a_small_file_that_inflates_to_gigabytes(tmp_path, name):
 
 
 @pytest.mark.attack(
-    claim="an array is not larger than its bytes can hold",
-    before="arrays were read without a look at their chunks",
-    now="refused by the shape of its chunks",
+    claim="An array is no larger than its bytes can hold.",
+    before="Arrays were read without a check of their chunks.",
+    now="Refused because of the shape of its chunks.",
 )
 def test_one_number_in_a_chunk_of_gigabytes(forged):
     def huge_chunk(file):
@@ -132,9 +132,9 @@ def virtual(file):
 
 
 @pytest.mark.attack(
-    claim="reading a file reads that file alone",
-    before="external links, raw files and virtual arrays were opened; a pipe hung for ever",
-    now="each is refused by name, unopened",
+    claim="Reading a file reads no other file.",
+    before="External links, raw files and virtual arrays were opened, and a pipe hung for ever.",
+    now="Each is refused by name without being opened.",
 )
 @pytest.mark.parametrize(
     ("way_out", "reason"),
@@ -154,9 +154,9 @@ def test_ways_out_of_a_file(forged, way_out, reason):
 
 
 @pytest.mark.attack(
-    claim="loading ends",
-    before="a pipe named as a sketch waited for a writer for ever",
-    now="pipes and devices are refused unopened",
+    claim="Loading a file ends.",
+    before="A pipe named as a sketch waited for a writer for ever.",
+    now="Pipes and devices are refused without being opened.",
 )
 def test_pipes_and_devices_instead_of_files(tmp_path):
     os.mkfifo(tmp_path / "pipe.h5")
@@ -167,9 +167,9 @@ def test_pipes_and_devices_instead_of_files(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="a sketch holds its arrays and nothing else",
-    before="arrays of any name and type were read",
-    now="unknown names, Python text and unknown filters are refused",
+    claim="A sketch contains only its own arrays.",
+    before="Arrays of any name and type were read.",
+    now="Unknown names, Python text and unknown filters are refused.",
 )
 def test_arrays_of_other_names_types_and_filters(forged):
     def text(file):
@@ -235,9 +235,10 @@ def fuzz(tmp_path, load, header, arrays):
 
 
 @pytest.mark.attack(
-    claim="a malformed sketch is a FileError",
-    before="KeyError and TypeError for headers without keys; text and NaN as scale were taken",
-    now="each entry left out or changed in 11 ways: FileErrors alone",
+    claim="A malformed sketch raises FileError.",
+    before="Headers without keys raised KeyError and TypeError. Text and NaN were accepted as the "
+    "scale.",
+    now="Each entry is left out or changed in 11 ways, and each raises FileError.",
 )
 @pytest.mark.parametrize(
     "options", [{}, {"delta": 1e-6, "noise": "gaussian", "neighbours": "add_remove"}]
@@ -250,9 +251,9 @@ def test_headers_of_private_sketches_changed_entry_by_entry(tmp_path, options):
 
 
 @pytest.mark.attack(
-    claim="a malformed sketch is a FileError",
-    before="KeyError for a header without keys",
-    now="no other exception, of exact sketches as of private ones",
+    claim="A malformed sketch raises FileError.",
+    before="A header without keys raised KeyError.",
+    now="Only FileError is raised, for exact and private sketches.",
 )
 def test_headers_of_exact_sketches_changed_entry_by_entry(tmp_path):
     Sketch.of(X, OMEGA).save(tmp_path / "s.h5")
@@ -272,9 +273,10 @@ def test_headers_of_exact_sketches_changed_entry_by_entry(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="what a sketch states, its noise gives",
-    before="scale 0 with '0-differential privacy' was printed by decode",
-    now="recomputed from scale, count and relation; a better statement is refused",
+    claim="A sketch states the guarantee that its noise gives.",
+    before="decode printed '0-differential privacy' for a file with scale 0.",
+    now="The guarantee is recomputed from scale, count and relation. A file that states a "
+    "stronger guarantee is refused.",
 )
 @pytest.mark.parametrize(
     "options",
@@ -339,9 +341,9 @@ def test_a_sketch_that_states_more_than_its_noise_gives(tmp_path, options):
 
 
 @pytest.mark.attack(
-    claim="a file cannot write on the terminal",
-    before="caveats with ESC sequences were printed raw by decode",
-    now="refused in guarantees, written out in all messages",
+    claim="A file cannot control the terminal.",
+    before="decode printed caveats with escape sequences unchanged.",
+    now="They are refused in guarantees and escaped in all messages.",
 )
 def test_control_characters_in_the_words_of_a_guarantee(tmp_path):
     header, arrays = a_sketch(tmp_path / "s.h5")
@@ -375,9 +377,9 @@ def mixture(tmp_path_factory):
 
 
 @pytest.mark.attack(
-    claim="loading a mixture sets its fitted attributes and no others",
-    before="'fitted' set any attribute: predict became text",
-    now="only what the class lists; a FileError otherwise",
+    claim="Loading a mixture sets only its fitted attributes.",
+    before="The entry 'fitted' could set any attribute: predict became text.",
+    now="Only attributes that the class lists are set; others raise FileError.",
 )
 @pytest.mark.parametrize("name", ["predict", "__class__", "parameters_", "_AS_JSON", "x"])
 def test_a_mixture_that_replaces_methods(tmp_path, mixture, name):
@@ -391,9 +393,9 @@ def test_a_mixture_that_replaces_methods(tmp_path, mixture, name):
 
 
 @pytest.mark.attack(
-    claim="a malformed mixture is a FileError",
-    before="TypeError for unknown parameters, KeyError for missing ones",
-    now="each entry left out or changed in 11 ways: FileErrors alone",
+    claim="A malformed mixture raises FileError.",
+    before="Unknown parameters raised TypeError, and missing ones KeyError.",
+    now="Each entry is left out or changed in 11 ways, and each raises FileError.",
 )
 def test_headers_of_mixtures_changed_entry_by_entry(tmp_path, mixture):
     def load(path):

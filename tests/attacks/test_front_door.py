@@ -159,10 +159,10 @@ def with_first(row, container="list"):
 
 
 @pytest.mark.attack(
-    claim="a row that is left out moves sums, and the number of records left out, by no more than "
-    "is stated, in both relations",
-    before="entries that were missing counted as the middle of the bounds",
-    now="the loss of both together, exactly, stays below what the guarantee states",
+    claim="A row that is left out changes the sums and the number of such rows by at most the "
+    "stated amount, in both relations.",
+    before="Missing entries counted as the middle of the bounds.",
+    now="The exact joint loss of both stays below the stated guarantee.",
 )
 @pytest.mark.parametrize(("name", "relation"), CASES)
 def test_a_row_that_is_left_out(name, relation):
@@ -179,13 +179,14 @@ def test_a_row_that_is_left_out(name, relation):
 
 
 @pytest.mark.attack(
-    claim="no row of a table that misses all others decides between a result and an error",
-    before="there was no such table: a missing entry was the middle of the bounds",
-    now="a fit to no row that counts gives a result, within the loss that is stated",
+    claim="If all other rows of a table miss an entry, no row decides between a result and an "
+    "error.",
+    before="A missing entry counted as the middle of the bounds, so that no such table occurred.",
+    now="A fit in which no row counts gives a result, within the stated loss.",
 )
 @pytest.mark.parametrize(("name", "relation"), CASES)
 @pytest.mark.parametrize("is_of_persons", [False, True])
-def test_one_row_alone_that_counts(name, relation, is_of_persons):
+def test_the_only_row_without_missing_entries(name, relation, is_of_persons):
     missing = [[math.nan, 0.5]] * 60
     whole = [[0.7, 0.7], *missing[1:]]
     persons = [i // 3 for i in range(60)] if is_of_persons else None
@@ -211,10 +212,11 @@ IDS = {
 
 
 @pytest.mark.attack(
-    claim="one person's id regroups nobody else",
-    before="all ids were made one array: with one 0.5, 64-bit ids met, loss 74.5 of 1; a missing "
-    "one raised, and so did ids that cannot be sorted",
-    now="each id is read alone, and a row without one contributes nothing",
+    claim="One person's ID regroups nobody else.",
+    before="All IDs were converted to one array: a single 0.5 merged 64-bit IDs, with a loss of "
+    "74.5 where 1 was claimed. A missing ID, and IDs that cannot be sorted, raised an "
+    "error.",
+    now="Each ID is read separately. A row without an ID contributes nothing.",
 )
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize(("name", "relation"), CASES)
@@ -236,9 +238,10 @@ CELLS = [None, math.nan, "x", "3", 10**400, pd.NA, pd.Timestamp("2020"), [], 1j,
 
 
 @pytest.mark.attack(
-    claim="a cell of another kind moves no other row",
-    before="a text in a column of dates sent the whole table down another path: loss 1,499 of 1",
-    now="untyped cells are read one by one; a type that holds no numbers is refused as a type",
+    claim="A cell of another type changes no other row.",
+    before="A text in a column of dates changed how the whole table was read: loss 1,499 where 1 "
+    "was claimed.",
+    now="Untyped cells are read one by one. A type that holds no numbers is refused by its type.",
 )
 @pytest.mark.parametrize("cell", CELLS, ids=repr)
 @pytest.mark.parametrize("container", ["list", "array"])
@@ -253,10 +256,10 @@ ENTRIES = [None, math.nan, pd.NA, pd.NaT, "?", 7, 1.0, b"\xff", [1]]
 
 
 @pytest.mark.attack(
-    claim="no missing or odd entry of a table decides between a result and an error",
-    before="pandas.NA in a text or truth column: 'boolean value of NA is ambiguous'; one '?' in a "
-    "list of numbers made texts of all others",
-    now="each is none of the categories, and no other entry is read otherwise",
+    claim="No missing or unusual entry of a table decides between a result and an error.",
+    before="pandas.NA in a text or boolean column raised 'boolean value of NA is ambiguous'. One "
+    "'?' in a list of numbers turned all other entries into text.",
+    now="Such an entry belongs to no category, and other entries are read as before.",
 )
 @pytest.mark.parametrize(
     "odd", [None, math.nan, pd.NA, pd.NaT, "?", 7, 1.0, b"\xff", [1]], ids=repr
@@ -278,9 +281,9 @@ def test_one_entry_of_a_category(odd):
 
 
 @pytest.mark.attack(
-    claim="private bounds are of persons, one id of whom regroups nobody else",
-    before="loss 74.5 of 1",
-    now="each id is read alone",
+    claim="Private bounds protect persons; one person's ID regroups nobody else.",
+    before="The loss was 74.5 where 1 was claimed.",
+    now="Each ID is read separately.",
 )
 def test_one_id_of_private_bounds():
     def fit(data):
@@ -294,9 +297,10 @@ def test_one_id_of_private_bounds():
 
 
 @pytest.mark.attack(
-    claim="a missing entry of a category of whole numbers regroups nobody",
-    before="as an array of objects the codes became floats once one was missing: loss 60 of 1",
-    now="each entry is that of its code",
+    claim="A missing entry in a category of whole numbers regroups nobody.",
+    before="In an array of objects, the codes became floats once one was missing: loss 60 where 1 "
+    "was claimed.",
+    now="Each entry keeps its own code.",
 )
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_one_missing_id_of_a_category(relation):
@@ -312,10 +316,10 @@ def test_one_missing_id_of_a_category(relation):
 
 
 @pytest.mark.attack(
-    claim="a text that is no UTF-8 changes no other row, and no message holds it",
-    before="one made bytes of the whole column, in which a no-break space was no number: loss 161 "
-    "of 1; pandas' own error printed the entry",
-    now="each text is decoded by itself",
+    claim="A text that is not UTF-8 changes no other row, and no message contains it.",
+    before="One such text turned the whole column into bytes, in which a no-break space was no "
+    "number: loss 161 where 1 was claimed. The error of pandas printed the entry.",
+    now="Each text is decoded separately.",
 )
 @pytest.mark.parametrize("odd", [b"\xff", b"Ann Smith \xff", b"0.5"])
 def test_one_text_that_is_no_utf_8(odd):
@@ -328,9 +332,10 @@ def test_one_text_that_is_no_utf_8(odd):
 
 
 @pytest.mark.attack(
-    claim="a long field changes nothing about how the others of its line are read",
-    before="beyond 131,072 characters quotes stayed in the ID: one person became four, loss 4 of 1",
-    now="a long line is read as a short one",
+    claim="A long field does not change how the other fields of its line are read.",
+    before="Beyond 131,072 characters, quotes stayed in the ID: one person became four, with a "
+    "loss of 4 where 1 was claimed.",
+    now="A long line is read by the same rule as a short one.",
 )
 def test_a_long_field_of_a_line(tmp_path):
     lines = [f"{name},1.0,{'z' * 200_000}" for name in ("Doe", '"Doe"', '"D"oe', '"Do"e')]
@@ -345,9 +350,9 @@ FIELD = st.text('p1" \0\x1f\ufeff\x0b\x1c\x85\u2028\xa0', max_size=4)
 
 
 @pytest.mark.attack(
-    claim="an ID in a text file reads the same whatever else stands in its line",
-    before="a quote in another field made a blank of a NUL: one person counted as two",
-    now="lines are read by one rule, character by character",
+    claim="An ID in a text file reads the same whatever else its line contains.",
+    before="A quote in another field turned a NUL into a blank: one person counted as two.",
+    now="Lines are read by one rule, character by character.",
 )
 @given(FIELD.filter(lambda text: '"' not in text), st.lists(FIELD, min_size=2, max_size=6))
 @settings(max_examples=150, deadline=None)
@@ -361,11 +366,12 @@ def test_one_id_in_lines_of_all_kinds(own, others):
 
 
 @pytest.mark.attack(
-    claim="a quote in another field changes no ID",
-    before="a NUL in the ID was replaced by a blank if the line had a quote: one person was two",
-    now="NUL characters are kept in every line",
+    claim="A quote in another field changes no ID.",
+    before="If the line had a quote, a NUL in the ID was replaced by a blank: one person counted "
+    "as two.",
+    now="NUL characters are kept in every line.",
 )
-def test_a_quote_beside_an_id_with_a_nul(tmp_path):
+def test_a_quote_next_to_an_id_with_a_nul(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'who,a\np1\0,0.5\np1\0,0"5\n')
     (part,) = open_table(path).columns(["who", "a"])
@@ -373,11 +379,12 @@ def test_a_quote_beside_an_id_with_a_nul(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="no object in a cell, a row or an ID makes a fit raise",
-    before="a dead reference, a mock with a specification, or a range of 10^11 numbers did",
-    now="what cannot be asked is no number, and rows are cut before they are read",
+    claim="No object in a cell, a row or an ID makes a fit raise an error.",
+    before="A dead reference, a mock with a specification and a range of 10^11 numbers did.",
+    now="An object that raises when examined counts as no number. Rows are cut to the number of "
+    "columns before they are read.",
 )
-def test_objects_that_cannot_be_asked():
+def test_objects_that_raise_when_examined():
     class Thing:
         pass
 
@@ -389,11 +396,11 @@ def test_objects_that_cannot_be_asked():
 
 
 @pytest.mark.attack(
-    claim="what an error could tell of a list is said in the guarantee itself",
-    before="that rows have as many columns as most of them stood on a page of the docs alone",
-    now="a caveat of fits to lists, and of no other",
+    claim="The guarantee itself states the information that an error about a list could reveal.",
+    before="Only one page of the documentation said that most rows decide the number of columns.",
+    now="A caveat in the guarantee of fits to lists, and only there.",
 )
-def test_a_list_says_what_decides_its_columns():
+def test_a_list_states_how_its_columns_are_counted():
     rows = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     for X, is_list in ((rows, False), (rows.tolist(), True)):
         model = DPLloyd(2, bounds=(-1, 1), random_state=0).fit(X)
@@ -410,11 +417,11 @@ def test_a_list_says_what_decides_its_columns():
 
 
 @pytest.mark.attack(
-    claim="one entry of a list does not make rows of all others",
-    before="a list of dictionaries was refused, and accepted with one row among them",
-    now="what most entries are decides",
+    claim="One entry of a list does not decide whether all others count as rows.",
+    before="A list of dictionaries was refused, but accepted with one row among them.",
+    now="The type of most entries decides.",
 )
-def test_one_row_among_what_is_none():
+def test_one_row_among_other_objects():
     rows = [{"x": 0.1, "y": 0.2}] * 20
     for table in (rows, [*rows[1:], [0.1, 0.2]]):
         with pytest.raises(ValueError, match="Expected 2D array"):
@@ -422,11 +429,11 @@ def test_one_row_among_what_is_none():
 
 
 @pytest.mark.attack(
-    claim="no message holds a number that is private",
-    before="'groups must have shape (7,)' told the number of rows, which add_remove hides",
-    now="no number",
+    claim="No message contains a private number.",
+    before="'groups must have shape (7,)' revealed the number of rows, which add_remove hides.",
+    now="The message contains no number.",
 )
-def test_a_wrong_number_of_groups_tells_no_number():
+def test_a_wrong_number_of_groups_is_not_stated():
     rows = np.random.default_rng(0).uniform(-1, 1, (6173, 2))
     model = DPLloyd(2, bounds=(-1, 1), neighbours="add_remove", random_state=0)
     for groups in (range(4391), np.zeros((6173, 2))):
@@ -436,10 +443,11 @@ def test_a_wrong_number_of_groups_tells_no_number():
 
 
 @pytest.mark.attack(
-    claim="`first_rows` and `to_groups`: a person with any number of rows moves counts of events "
-    "by no more than is stated",
-    before="counts of events could not be asked for: the rows of a person were averaged",
-    now="what a person with 1, 5 or 40 rows moves, exactly, is at most what is stated for 5",
+    claim="`first_rows` and `to_groups`: a person with any number of rows changes counts of "
+    "events by at most the stated amount.",
+    before="Counts of events were not available: a person's rows were averaged.",
+    now="A person with 1, 5 or 40 rows changes the exact counts by at most the amount stated for "
+    "5.",
 )
 @pytest.mark.parametrize("name", [name for name in FITS if "Mixture" not in name])
 @pytest.mark.parametrize("n_rows", [1, 5, 40])

@@ -36,10 +36,10 @@ def with_person(X, ids, own):
 
 
 @pytest.mark.attack(
-    claim="DPLloyd with groups: a person of 1 to 1,000 rows, exchanged for one of any other "
-    "number, moves counts and sums by at most 6 in the box of 2 dimensions",
-    before="1,000 rows moved them by up to 6,000: each was protected by itself",
-    now="moved by at most 6, in whole numbers",
+    claim="DPLloyd with groups: replacing a person with 1 to 1,000 rows by one with any other "
+    "number changes counts and sums by at most 6 within bounds in 2 dimensions.",
+    before="1,000 rows changed them by up to 6,000, because each row was protected separately.",
+    now="Changed by at most 6, in whole numbers.",
 )
 def test_a_person_of_a_thousand_rows_in_the_sums():
     rng, worst = np.random.default_rng(0), 0
@@ -61,9 +61,9 @@ def test_a_person_of_a_thousand_rows_in_the_sums():
 
 
 @pytest.mark.attack(
-    claim="EUGkM with groups: a person with 1,000 rows in as many cells moves the counts by 2",
-    before="by up to 2,000: each row was protected by itself",
-    now="by at most 2, in whole numbers",
+    claim="EUGkM with groups: a person with 1,000 rows in as many cells changes the counts by 2.",
+    before="Changed by up to 2,000, because each row was protected separately.",
+    now="Changed by at most 2, in whole numbers.",
 )
 def test_a_person_in_a_thousand_cells():
     rng = np.random.default_rng(0)
@@ -81,11 +81,11 @@ def test_a_person_in_a_thousand_cells():
 
 
 @pytest.mark.attack(
-    claim="second moments with groups: a person moves them by at most the square root of 2, "
-    "whatever is lost where a sum over persons is divided",
-    before="nothing gave way: quotients that are rounded down move sums of few bits by more "
-    "than a row may, and were shrunk from the first",
-    now="moved by at most that, in whole numbers",
+    claim="Second moments with groups: a person changes them by at most sqrt 2, including the "
+    "rounding of each person's mean.",
+    before="The promise held. Quotients rounded down would change sums of few bits by more than a "
+    "row may, and were shrunk from the first version on.",
+    now="Changed by at most sqrt 2, in whole numbers.",
 )
 def test_quotients_that_are_rounded():
     """Rows of norm 1 nearly across each other; the rest of each sum is what rounds worst."""
@@ -113,12 +113,12 @@ def test_quotients_that_are_rounded():
 
 
 @pytest.mark.attack(
-    claim="`privclust sketch --groups`: nothing that is printed tells how many rows a person has",
-    before="nothing gave way: the option is new",
-    now="the same text for 1 row and for 3,000",
+    claim="`privclust sketch --groups`: no printed text shows how many rows a person has.",
+    before="The promise held; the option is new.",
+    now="The same text for 1 row and for 3,000 rows.",
 )
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_numbers_of_rows_in_what_is_printed(command_in_folder, neighbours):
+def test_numbers_of_rows_in_messages(command_in_folder, neighbours):
     rng, printed = np.random.default_rng(0), []
     frame = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["x", "y"])
     frame["who"] = rng.integers(100, size=300)

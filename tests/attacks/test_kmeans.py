@@ -34,10 +34,11 @@ def l1_change(model, X, other, centers):
 
 
 @pytest.mark.attack(
-    claim="DPLloyd: one of 1,000 rows, exchanged, moves counts and sums by at most 4 in bounds "
-    "(1e14, 1e14 + 1)",
-    before="moved by 32: sums of raw coordinates were rounded to their own size; epsilon 4.58 of 1",
-    now="moved by at most 4, in whole numbers",
+    claim="DPLloyd: replacing one of 1,000 rows changes counts and sums by at most 4 within "
+    "bounds (1e14, 1e14 + 1).",
+    before="Changed by 32, because sums of raw coordinates were rounded to the size of the sum; "
+    "epsilon was 4.58 where 1 was claimed.",
+    now="Changed by at most 4, in whole numbers.",
 )
 def test_bounds_far_from_the_origin():
     low, high = 1e14, 1e14 + 1
@@ -54,9 +55,9 @@ def test_bounds_far_from_the_origin():
 
 
 @pytest.mark.attack(
-    claim="the same for 10,000 nanosecond timestamps in bounds a millisecond wide",
-    before="moved by 4.19 where 4 is claimed",
-    now="moved by at most 4, in whole numbers",
+    claim="The same for 10,000 nanosecond timestamps within bounds one millisecond apart.",
+    before="Changed by 4.19 where 4 was claimed.",
+    now="Changed by at most 4, in whole numbers.",
 )
 def test_nanosecond_timestamps():
     low, high = 1.7e18, 1.7e18 + 1e6
@@ -70,10 +71,10 @@ def test_nanosecond_timestamps():
 
 
 @pytest.mark.attack(
-    claim="DPLloyd in a ball about the origin: 4 as well, however many rows there are",
-    before="4.0005 at 5 million rows, 4.745 at 170 million: a sum at a power of two swallows small "
-    "rows, and one less does not",
-    now="at most 4, in whole numbers: a row's share is rounded by itself",
+    claim="DPLloyd in a ball about the origin: also at most 4, for any number of rows.",
+    before="4.0005 with 5 million rows, 4.745 with 170 million. A sum at a power of two absorbs "
+    "small rows in rounding; one just below it does not.",
+    now="At most 4, in whole numbers: each row's share is rounded separately.",
 )
 def test_large_sums_do_not_swallow_small_rows():
     """2^22 + 1 rows of 1, and a million that are next to nothing beside their sum."""
@@ -87,9 +88,9 @@ def test_large_sums_do_not_swallow_small_rows():
 
 
 @pytest.mark.attack(
-    claim="DPLloyd: the order of rows, and how they are cut, are nobody's to see",
-    before="the last bits of sums told the order: 50 different sums of 50 orders",
-    now="one sum",
+    claim="DPLloyd: the result shows neither the order of rows nor their division into blocks.",
+    before="The last bits of sums showed the order: 50 orders gave 50 different sums.",
+    now="All orders give one sum.",
 )
 def test_order_of_rows_leaves_no_trace():
     rng = np.random.default_rng(0)
@@ -119,9 +120,9 @@ def private_models():
 
 
 @pytest.mark.attack(
-    claim="add_remove: one row more or less is hidden",
-    before="k rows gave a fit, k - 1 rows an error that named their number: epsilon 4.9 of 1",
-    now="a fit of the same form for 0, 1, 2 and 3 rows",
+    claim="SuLQKPlanes, add-remove: (1, 1e-6).",
+    before="With k rows, the fit succeeded; with k - 1, an error stated their number.",
+    now="Any number of rows, including none, gives a result of the same form.",
 )
 @pytest.mark.parametrize("which", range(6))
 def test_fewer_rows_than_clusters(which):
@@ -136,9 +137,9 @@ def test_fewer_rows_than_clusters(which):
 
 
 @pytest.mark.attack(
-    claim="DPLloyd with add_remove is 1-private between 2 rows and 1, errors included",
-    before="violated: epsilon 4.9, delta 0.97 at 1,000 runs",
-    now="the audit finds nothing against it",
+    claim="DPLloyd with add_remove is 1-private between 2 rows and 1, including errors.",
+    before="Violated: epsilon 4.9 and delta 0.97 at 1,000 runs.",
+    now="The audit finds no violation.",
 )
 def test_audit_of_two_rows_against_one():
     def ends_in_an_error(data, rng):
@@ -163,9 +164,10 @@ def test_audit_of_two_rows_against_one():
 
 
 @pytest.mark.attack(
-    claim="out_of_bounds='clip' clips: no record decides between result and error",
-    before="a row above 1e100, in float32 above 2e36, infinite or NaN raised, with its value named",
-    now="a result for each, as if the row had been clipped",
+    claim="out_of_bounds='clip' clips: no record decides between a result and an error.",
+    before="A row above 1e100, above 2e36 in float32, infinite or NaN raised an error that named "
+    "its value.",
+    now="Each gives a result, as if the row had been clipped.",
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("which", range(6))
@@ -183,9 +185,9 @@ def test_one_record_of_any_numbers(which, dtype):
 
 
 @pytest.mark.attack(
-    claim="messages hold no cell of the data",
-    before="'got 3.14159e+37 in row 1', 'got 0.5 to 3.14159e+199'",
-    now="the number of the row and what it may be",
+    claim="Messages contain no cell of the data.",
+    before="'got 3.14159e+37 in row 1', 'got 0.5 to 3.14159e+199'.",
+    now="The message states the row's number and the allowed values.",
 )
 def test_errors_name_no_cell():
     secret = 3.14159265
@@ -206,9 +208,10 @@ def test_errors_name_no_cell():
 
 
 @pytest.mark.attack(
-    claim="a model that is passed on holds what its guarantee covers, no more",
-    before="labels_, one for each row, travelled in pickles",
-    now="neither in pickles nor in released(): what is there is as long as 3 clusters say",
+    claim="A model that is passed on contains only information that its guarantee covers.",
+    before="Pickles contained labels_, with one label per row.",
+    now="Neither pickles nor released() contain it. The size of their content depends only on the "
+    "3 clusters.",
 )
 def test_a_passed_on_model_says_nothing_of_single_rows():
     X = np.random.default_rng(0).uniform(0.0, 1.0, (777, 2))
@@ -220,9 +223,9 @@ def test_a_passed_on_model_says_nothing_of_single_rows():
 
 
 @pytest.mark.attack(
-    claim="sums of a sketch move by at most their sensitivity, as what noise is added to",
-    before="held, by a margin for sums rounded to float64",
-    now="holds in whole numbers, which the noise is added to",
+    claim="Sums of a sketch change by at most their sensitivity.",
+    before="The promise held, because of a margin for sums rounded to float64.",
+    now="It holds in whole numbers, to which the noise is added.",
 )
 def test_worst_rows_of_a_sketch():
     """Two records whose phases are opposite at all frequencies, at 45 degrees; no noise to see."""
@@ -243,9 +246,9 @@ def test_worst_rows_of_a_sketch():
 
 
 @pytest.mark.attack(
-    claim="CompressiveKMeans, like all private estimators, is private unless told otherwise",
-    before="CompressiveKMeans() added no noise, without a word",
-    now="epsilon is 1; epsilon=None has to be asked for",
+    claim="CompressiveKMeans, like all private estimators, is private by default.",
+    before="CompressiveKMeans() added no noise and gave no warning.",
+    now="epsilon is 1 by default; epsilon=None must be given explicitly.",
 )
 def test_defaults_are_private():
     X = np.random.default_rng(0).uniform(0.0, 1.0, (300, 2))
@@ -264,9 +267,10 @@ def said_of_noise(model, X):
 
 
 @pytest.mark.attack(
-    claim="a result that noise hides says so",
-    before="'2 centers from 1 records', without a warning, at any epsilon",
-    now="a NoiseWarning and is_detected_ for one record and for epsilon = 1e-9, 5 of 5 fits each",
+    claim="A result that is indistinguishable from noise is flagged.",
+    before="'2 centers from 1 records', without a warning, at any epsilon.",
+    now="A NoiseWarning and is_detected_ for one record and for epsilon = 1e-9, in 5 of 5 fits "
+    "each.",
 )
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (5000, 1e-9)])
 def test_centers_of_noise(n, epsilon):
@@ -280,10 +284,11 @@ def test_centers_of_noise(n, epsilon):
 
 
 @pytest.mark.attack(
-    claim="'bounds may be generous'",
-    before="box 20 wide, 1,000 rows, delta 0: a center 2 to 10 units off, 8 of 8 fits, not a word",
-    now="8 of 8 warn, name what a delta would buy, and say that 2 clusters explain less than 10 % "
-    "of what one leaves; with that delta none warns and all are right",
+    claim="'bounds may be generous'.",
+    before="With bounds 20 apart, 1,000 rows and delta 0, a center was wrong by 2 to 10 units in "
+    "8 of 8 fits, without a warning.",
+    now="8 of 8 warn, state the gain from a delta, and say that 2 clusters explain less than 10 % "
+    "of the variation that one leaves. With that delta, none warns and all are right.",
 )
 def test_generous_bounds():
     rng = np.random.default_rng(0)
@@ -298,12 +303,12 @@ def test_generous_bounds():
 
 
 @pytest.mark.attack(
-    claim="bounds that do not cover the data are noticed",
-    before="CompressiveKMeans(bounds=(5, 6)) of data in [0, 1]: corners, with a full guarantee and "
-    "without a warning",
-    now="8 of 8 say that data lie outside the bounds",
+    claim="Bounds that do not cover the data are detected.",
+    before="CompressiveKMeans(bounds=(5, 6)) of data in [0, 1] gave corners, with a full "
+    "guarantee and without a warning.",
+    now="8 of 8 fits say that data lie outside the bounds.",
 )
-def test_bounds_beside_the_data():
+def test_bounds_that_miss_the_data():
     X = np.random.default_rng(0).uniform(0.0, 1.0, (20_000, 2)).astype(np.float32)
     for seed in range(8):
         model = CompressiveKMeans(2, bounds=(5, 6), random_state=seed)
@@ -312,10 +317,11 @@ def test_bounds_beside_the_data():
 
 
 @pytest.mark.attack(
-    claim="CompressiveKMeans, rounds: a row exchanged moves what is released by at most 2.017, "
-    "added by 1.116",
-    before="nothing gave way: a search over pairs of rows, of 1e-300 to 1e300, with centers known",
-    now="at most what is stated, and within 0.1 % of it, in whole numbers",
+    claim="CompressiveKMeans, rounds: the release changes by at most 2.017 if a row is replaced, "
+    "and by 1.116 if one is added.",
+    before="The promise held in a search over pairs of rows, of size 1e-300 to 1e300, with known "
+    "centers.",
+    now="At most the stated bounds, and within 0.1 % of them, in whole numbers.",
 )
 def test_rows_made_for_the_last_round_of_k_means():
     rng = np.random.default_rng(0)
@@ -351,9 +357,11 @@ def test_rows_made_for_the_last_round_of_k_means():
 
 
 @pytest.mark.attack(
-    claim="CompressiveKMeans: whether and how there is a last round follows from what was released",
-    before="nothing gave way: the choice reads the pilot, which is private, and public numbers",
-    now="one pilot, two data sets: the same rounds, radii and frequencies",
+    claim="CompressiveKMeans: only released values decide whether there is a last round, and its "
+    "parameters.",
+    before="The promise held: the choice depends on the pilot (a first, private round) and on "
+    "public numbers.",
+    now="One pilot with two data sets gives the same rounds, radii and frequencies.",
 )
 def test_the_choice_of_rounds_reads_no_row(monkeypatch):
     real, released = Gaussian.release, []
@@ -385,9 +393,11 @@ def test_the_choice_of_rounds_reads_no_row(monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="a float32 row under bounds that float32 cannot hold moves a round by its own share",
-    before="by 8.6e9 of 1: the middle of the bounds was infinite in float32",
-    now="rows that have no place within the bounds are clipped as float64",
+    claim="Where float32 cannot represent the bounds, a float32 row changes a round by its own "
+    "share.",
+    before="Changed by 8.6e9 where 1 was claimed: the middle of the bounds was infinite in "
+    "float32.",
+    now="Rows that float32 cannot place within the bounds are clipped in float64.",
 )
 @pytest.mark.parametrize(
     "ends", [(0.0, 1e39), (-1e50, -1e49), (3.3e38, 3.5e38), (0.1, 0.1 + 1e-12)]

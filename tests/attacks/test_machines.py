@@ -47,9 +47,11 @@ DECODE = ("decode", "s.h5", "--clusters", "2", "--seed", "1")
 
 
 @pytest.mark.attack(
-    claim="what has cost its budget is delivered, also on a disk that cannot flush a folder",
-    before="VirtualBox, SMB and FUSE folders: charged, and 'cannot be written' of a whole file",
-    now="what a disk cannot do is tried before the budget is spent, or is not needed",
+    claim="A result that has been charged is delivered, even on a disk that cannot flush a folder.",
+    before="On VirtualBox, SMB and FUSE folders, the budget was charged, and a complete file was "
+    "reported as 'cannot be written'.",
+    now="Operations that a disk does not support are tried before the budget is spent, or are not "
+    "needed.",
 )
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM])
 def test_a_folder_that_cannot_be_flushed(folder, monkeypatch, code):
@@ -71,9 +73,10 @@ def test_a_folder_that_cannot_be_flushed(folder, monkeypatch, code):
 
 
 @pytest.mark.attack(
-    claim="what cannot be written is told before a budget is spent",
-    before="a disk that refuses to flush or rename a file: charged, and nothing given",
-    now="a trial file goes the way of the result, before anything is read",
+    claim="A result that cannot be written is detected before a budget is spent.",
+    before="On a disk that refuses to flush or rename a file, the budget was charged and no "
+    "result was delivered.",
+    now="A trial file takes the path of the result before anything is read.",
 )
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_disk_that_refuses_files(folder, monkeypatch, capsys, step):
@@ -92,9 +95,9 @@ def test_a_disk_that_refuses_files(folder, monkeypatch, capsys, step):
 
 
 @pytest.mark.attack(
-    claim="a ledger without locks spends nothing",
-    before="a lock that is not available ended in an error without a file or a remedy",
-    now="one line, before anything is spent",
+    claim="On a disk without locks, a ledger spends nothing.",
+    before="A lock that was not available raised an error without a file or a remedy.",
+    now="One line, before anything is spent.",
 )
 def test_a_disk_without_locks(tmp_path, monkeypatch):
     import fcntl
@@ -122,9 +125,9 @@ def compiled(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.attack(
-    claim="a damaged cache of compiled loops ends no run",
-    before="an index of 0 bytes, after a power cut: 'Ran out of input' at each start",
-    now="what cannot be read counts as not there, and is written again",
+    claim="A damaged cache of compiled loops stops no run.",
+    before="After a power cut, an index of 0 bytes: 'Ran out of input' at each start.",
+    now="An entry that cannot be read counts as missing and is written again.",
 )
 @pytest.mark.parametrize(("suffix", "kept"), [(".nbi", 0), (".nbc", 100)])
 def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
@@ -143,9 +146,9 @@ def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
 
 @pytest.mark.slow
 @pytest.mark.attack(
-    claim="a place without room for compiled loops ends no run",
-    before="'cannot cache function: no locator available' on import",
-    now="one warning, and each process compiles again",
+    claim="A folder without room for compiled loops stops no run.",
+    before="'cannot cache function: no locator available' on import.",
+    now="One warning, and each process compiles again.",
 )
 def test_no_place_for_compiled_loops(compiled, tmp_path):
     folder, task = compiled
@@ -170,9 +173,9 @@ lines.linewidth: 9
 
 
 @pytest.mark.attack(
-    claim="pictures do not depend on the user's settings of Matplotlib",
-    before="other colours and bytes; with text.usetex an error after the budget was spent",
-    now="the same bytes, and a backend that is not there is not asked for",
+    claim="Pictures do not depend on the user's settings of Matplotlib.",
+    before="Other colours and bytes; with text.usetex, an error after the budget was spent.",
+    now="The same bytes. A missing backend is not requested.",
 )
 def test_a_hostile_matplotlibrc(folder):
     Path("matplotlibrc").write_text(HOSTILE)
@@ -190,9 +193,10 @@ def test_a_hostile_matplotlibrc(folder):
 
 
 @pytest.mark.attack(
-    claim="a picture that cannot be drawn loses no number",
-    before="an error of Matplotlib after spending left a folder with the sketch alone",
-    now="a warning; report and numbers are there",
+    claim="If a picture cannot be drawn, all numbers are still delivered.",
+    before="An error of Matplotlib, after the budget was spent, left a folder with only the "
+    "sketch.",
+    now="A warning; the report and the numbers are there.",
 )
 @pytest.mark.filterwarnings("default")  # the command prints what users see
 def test_a_picture_that_cannot_be_drawn(folder, monkeypatch, capsys):
@@ -208,12 +212,12 @@ def test_a_picture_that_cannot_be_drawn(folder, monkeypatch, capsys):
 
 
 @pytest.mark.attack(
-    claim="a process without a standard error, a home or a folder ends in a result or in one line",
-    before="without a standard error the words came among the results; a removed working folder: "
-    "'[Errno 2] No such file or directory'",
-    now="results alone; one line that says what to do",
+    claim="A process without a standard error, a home or a folder ends in a result or in one line.",
+    before="Without a standard error, messages were mixed with the results. A removed working "
+    "folder gave '[Errno 2] No such file or directory'.",
+    now="The results without messages, or one line that states the remedy.",
 )
-def test_processes_that_lack_what_others_have(folder):
+def test_processes_without_standard_error_home_or_folder(folder):
     usual = run(*DECODE)
     assert usual[0] == 0
     command = [sys.executable, "-m", "privclust.command", *DECODE]

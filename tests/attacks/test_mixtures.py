@@ -46,9 +46,10 @@ def on_the_sphere(n, d, seed=0):
 
 
 @pytest.mark.attack(
-    claim="one row changes a round by sqrt 6",
-    before="a start at 10^10 radii: by 5 x 10^7; audited epsilon at least 4.78 for (1, 1e-6)",
-    now="the start is clipped to the ball with a warning, and the change is that of the row",
+    claim="One row changes a round by at most sqrt 6.",
+    before="With a start at 10^10 radii, by 5 x 10^7; the audit gave epsilon of at least 4.78 for "
+    "a claim of (1, 1e-6).",
+    now="The start is clipped to the ball with a warning, and the bound holds.",
 )
 def test_start_in_other_units():
     X = 0.3 * on_the_sphere(1000, 2)
@@ -68,9 +69,9 @@ def test_start_in_other_units():
 
 
 @pytest.mark.attack(
-    claim="starts have any covariances",
-    before="any positive variances, of up to 10^300 squared radii, entered the densities",
-    now="variances are clipped to those of the ball with a warning, and results are finite",
+    claim="Starts may have any covariances.",
+    before="Any positive variances, up to 10^300 squared radii, entered the densities.",
+    now="Variances are clipped to those of the ball with a warning, and results are finite.",
 )
 @pytest.mark.parametrize("variance", [1e-280, 1e280])
 def test_start_of_extreme_variance(variance):
@@ -85,9 +86,10 @@ def test_start_of_extreme_variance(variance):
 
 
 @pytest.mark.attack(
-    claim="the change of a round is at most its stated sensitivity, as represented",
-    before="a margin of 1e-6 that was not checked; 2.2e-4 of the change was seen at 1.3e8 rows",
-    now="in whole numbers, no pair of 400 rows of norm 1 exceeds it, for any data they stand in",
+    claim="A round, as represented in the computer, changes by at most its stated sensitivity.",
+    before="A margin of 1e-6 was not checked; at 1.3e8 rows, the change was 2.2e-4 too large.",
+    now="In whole numbers, none of 400 pairs of rows of norm 1 exceeds it, for any data around "
+    "them.",
 )
 def test_rows_in_whole_numbers():
     p = mixture()
@@ -112,12 +114,12 @@ def test_rows_in_whole_numbers():
 
 
 @pytest.mark.attack(
-    claim="what a row adds depends on that row alone",
-    before="sums in floating point: the order of rows, and those before, changed their last bits",
-    now="the same integers for any order, chunks, memory, and one row more adds its own numbers",
+    claim="A row's contribution depends only on that row.",
+    before="Floating-point sums: the order of rows, and the rows before, changed the last bits.",
+    now="The same integers for any order, chunks and memory; a further row adds its own numbers.",
 )
 @pytest.mark.parametrize("n", [1, 1023, 1025, 3001])
-def test_order_and_company(n):
+def test_order_and_other_rows(n):
     p, X = mixture(4, 3), 0.9 * on_the_sphere(n + 1, 3, seed=1)
 
     def numbers(rows):
@@ -137,9 +139,9 @@ def test_order_and_company(n):
 
 
 @pytest.mark.attack(
-    claim="frames draw rows in to the unit ball however narrow they are",
-    before="sums of drawn-in rows were rounded to the size of the sum",
-    now="in whole numbers no row is longer than 1, in frames with variances from 1e-14 on",
+    claim="Frames clip rows to the unit ball, however narrow the frames are.",
+    before="Sums of clipped rows were rounded to the size of the sum.",
+    now="In whole numbers, no row is longer than 1, in frames with variances of at least 1e-14.",
 )
 @pytest.mark.parametrize("narrow", [1.0, 1e-9, 1e-14])
 def test_narrow_frames(narrow):
@@ -158,9 +160,9 @@ def test_narrow_frames(narrow):
 
 
 @pytest.mark.attack(
-    claim="out_of_bounds='clip': no record decides between a result and an error",
-    before="NaN, infinity, and rows too large to square: ValueError",
-    now="rows are clipped by a rule of their own; the fit has the same form",
+    claim="out_of_bounds='clip': no record decides between a result and an error.",
+    before="NaN, infinity and rows too large to square raised ValueError.",
+    now="Rows are clipped by a rule that depends only on the row, and the fit has the same form.",
 )
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300, 1e-320])
 @pytest.mark.parametrize("kind", ["full", "zero", "adaptive"])
@@ -181,9 +183,9 @@ def test_any_record(kind, bad):
 
 
 @pytest.mark.attack(
-    claim="a fit returns components",
-    before="components that are noise alone were returned without a word",
-    now="a NoiseWarning, and is_detected_ says which; both follow from noisy counts alone",
+    claim="A fit returns components of the data.",
+    before="Components of pure noise were returned without a warning.",
+    now="A NoiseWarning, and is_detected_ says which. Both are computed only from noisy counts.",
 )
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1.0), (2000, 1e-9)])
 def test_noise_that_hides_the_result(n, epsilon):
@@ -198,9 +200,10 @@ def test_noise_that_hides_the_result(n, epsilon):
 
 
 @pytest.mark.attack(
-    claim="weights of a statistic's parts leave no trace in what is released",
-    before="parts were multiplied by irrational weights in floating point before the noise",
-    now="parts are integers when noise is added; weights divide the noise's scale",
+    claim="The weights of a statistic's parts leave no trace in the release.",
+    before="Parts were multiplied by irrational weights in floating point before the noise was "
+    "added.",
+    now="Parts are integers when noise is added; the weights divide the scale of the noise.",
 )
 def test_parts_reach_the_noise_as_integers(monkeypatch):
     caught = []

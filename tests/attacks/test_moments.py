@@ -19,12 +19,13 @@ hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 
 
 @pytest.mark.attack(
-    claim="MomentSketch: a row exchanged among any others moves the sums by its own share",
-    before="sums in doubles, 20,000 rows in 5 dimensions: the share is off by 1e-14 and the sums "
-    "by 3e-14 when rows come in another order",
-    now="integers: the share to the last bit, in any order, chunks and merges",
+    claim="MomentSketch: replacing a row changes the sums by its own share, whatever the other "
+    "rows are.",
+    before="With sums in doubles of 20,000 rows in 5 dimensions, another order changed the share "
+    "by 1e-14 and the sums by 3e-14.",
+    now="Integers: the share is exact to the last bit, in any order, chunks and merges.",
 )
-def test_rows_of_a_sketch_in_any_order_and_company():
+def test_rows_of_a_sketch_in_any_order_and_chunks():
     rng = np.random.default_rng(0)
     with np.errstate(over="ignore"):  # infinite rows are rows as well
         X = rng.standard_normal((20_000, 5)) * np.exp(rng.standard_normal((20_000, 1)) * 200.0)
@@ -59,10 +60,10 @@ def steepest(value_of, shape, rng, n_starts=12, n_steps=150):
 
 @hidden
 @pytest.mark.attack(
-    claim="MomentSubspaceClustering, last round: a row exchanged moves the release by "
-    "sqrt(4 + (1/2 - r)^2) r, added by sqrt(3/2) r",
-    before="nothing gave way: a search over pairs of rows, with the decoded subspaces and r known",
-    now="at most what is stated, and within 5 % of it",
+    claim="MomentSubspaceClustering, last round: the release changes by at most sqrt(4 + (1/2 - "
+    "r)^2) r if a row is replaced, and by sqrt(3/2) r if one is added.",
+    before="The promise held in a search over pairs of rows, with known decoded subspaces and r.",
+    now="At most the stated bounds, and within 5 % of them.",
 )
 @pytest.mark.parametrize("radius", [0.02, 0.2])
 def test_rows_made_for_the_last_round(radius):
@@ -84,10 +85,10 @@ def test_rows_made_for_the_last_round(radius):
 
 @hidden
 @pytest.mark.attack(
-    claim="MomentSubspaceClustering: whether and how there is a last round follows from the "
-    "released sketch alone",
-    before="nothing gave way",
-    now="one sketch, three data sets: the same choice, radius and noise",
+    claim="MomentSubspaceClustering: only the released sketch decides whether there is a last "
+    "round, and its parameters.",
+    before="The promise held.",
+    now="One sketch with three data sets gives the same choice, radius and noise.",
 )
 def test_the_choice_of_a_last_round_reads_no_row(monkeypatch, remembering_decoders):
     rng = np.random.default_rng(0)
@@ -113,9 +114,9 @@ def test_the_choice_of_a_last_round_reads_no_row(monkeypatch, remembering_decode
 
 @hidden
 @pytest.mark.attack(
-    claim="MomentSubspaceClustering, add-remove: any rows in any number",
-    before="nothing gave way",
-    now="none, one, rows of zeros, NaN, infinities, the largest numbers: results of one form",
+    claim="MomentSubspaceClustering, add-remove: any number of any rows is accepted.",
+    before="The promise held.",
+    now="No row, one row, zeros, NaN, infinities and the largest numbers give results of one form.",
 )
 @pytest.mark.parametrize("last_round", ["auto", True])
 def test_odd_rows_for_a_moment_sketch(last_round):
@@ -141,9 +142,9 @@ def test_odd_rows_for_a_moment_sketch(last_round):
 
 @hidden
 @pytest.mark.attack(
-    claim="MomentSubspaceClustering: nothing leaves before the ledger has been charged",
-    before="nothing gave way",
-    now="a refused fit has no sketch, no subspaces, and has drawn no noise",
+    claim="MomentSubspaceClustering: nothing is released before the ledger has been charged.",
+    before="The promise held.",
+    now="A refused fit has no sketch and no subspaces, and has drawn no noise.",
 )
 def test_a_refused_fit_has_released_nothing():
     X = np.random.default_rng(0).standard_normal((200, 4))
@@ -156,11 +157,11 @@ def test_a_refused_fit_has_released_nothing():
 
 @hidden
 @pytest.mark.attack(
-    claim="MomentSubspaceClustering: pickles and released() hold what is released alone",
-    before="nothing gave way",
-    now="no label, no exact sum, no row",
+    claim="MomentSubspaceClustering: pickles and released() contain only released values.",
+    before="The promise held.",
+    now="No label, no exact sum and no row.",
 )
-def test_what_a_pickled_moment_fit_holds():
+def test_the_content_of_a_pickled_moment_fit():
     X = np.random.default_rng(0).standard_normal((2000, 4))
     model = MomentSubspaceClustering(2, 2, epsilon=1.0, random_state=0).fit(X)
     left = pickle.loads(pickle.dumps(model))
@@ -171,9 +172,9 @@ def test_what_a_pickled_moment_fit_holds():
 
 
 @pytest.mark.attack(
-    claim="files of moment sketches state what their noise gives",
-    before="nothing gave way",
-    now="refused: a smaller epsilon written into the file, less noise, an exact number of records",
+    claim="Files of moment sketches state the guarantee that their noise gives.",
+    before="The promise held.",
+    now="Refused: a smaller epsilon written into the file, less noise, an exact number of records.",
 )
 @pytest.mark.parametrize("forged", ["epsilon", "sigma", "number"])
 def test_a_forged_file_of_a_moment_sketch(tmp_path, forged):
@@ -212,11 +213,11 @@ class _Stated:
 
 
 @pytest.mark.attack(
-    claim="privclust decode --subspaces: each record counts once",
-    before="nothing gave way",
-    now="refused: one file twice, by its name, a link, or a copy of what it holds",
+    claim="privclust decode --subspaces: each record counts once.",
+    before="The promise held.",
+    now="Refused: one file given twice, by name, by a link or as a copy of its content.",
 )
-def test_a_moment_sketch_that_comes_twice(command_in_folder):
+def test_a_moment_sketch_that_is_given_twice(command_in_folder):
     np.save("x.npy", np.random.default_rng(0).standard_normal((200, 3)))
     options = ("--subspaces", "--epsilon", "1", "--delta", "1e-6")
     assert command_in_folder("sketch", "x.npy", "-o", "a.h5", *options)[0] == 0

@@ -18,9 +18,11 @@ def system():
 
 
 @pytest.mark.attack(
-    claim="a sum changes by a row's own share, whatever else is in it",
-    before="one row of 1 in 2^27 + 1 swallowed 10^8 small ones: a change of 4.7, claimed 4",
-    now="the difference of the sums is the row's share, bit for bit, where doubles are 2 apart",
+    claim="A sum changes by a row's own share, whatever the other rows are.",
+    before="One row of 1 at a sum of 2^27 + 1 absorbed 10^8 small rows: a change of 4.7 where 4 "
+    "was claimed.",
+    now="The difference of the sums equals the row's share, bit for bit, even where doubles are 2 "
+    "apart.",
 )
 def test_a_large_sum_swallows_no_row(system):
     # what stands at 2^53 in doubles, there 2^60: the noise is added to integers
@@ -32,12 +34,13 @@ def test_a_large_sum_swallows_no_row(system):
 
 
 @pytest.mark.attack(
-    claim="with noise of scale s, two values a apart are told with log odds a / s at most",
-    before="nothing gave way: OpenDP's noise is clipped integers",
-    now="the last bits of a noisy sum are even coins for either value (chi^2 at 1e-9)",
+    claim="With noise of scale s, two values at distance a are distinguished with log odds of at "
+    "most a / s.",
+    before="The promise held: OpenDP's noise is clipped integers.",
+    now="For either value, the last bits of a noisy sum are fair coins (chi^2 at 1e-9).",
 )
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_last_bits_tell_nothing(system, kind):
+def test_last_bits_reveal_nothing(system, kind):
     add = getattr(system, "add_" + kind)
     for value in (0, 1, 2**SUM_BITS, 2**45 + 1):
         noisy = add(FixedPoint(np.full(4000, value), SUM_BITS), 2.0)
@@ -47,11 +50,11 @@ def test_last_bits_tell_nothing(system, kind):
 
 
 @pytest.mark.attack(
-    claim="what becomes of a row depends on that row alone",
-    before="nothing gave way, though NumPy promises no order of a sum",
-    now="norms of 20,000 rows are the same bits at every offset, and one by one",
+    claim="The treatment of a row depends only on that row.",
+    before="The promise held, although NumPy guarantees no order of a sum.",
+    now="Norms of 20,000 rows have the same bits at every offset, and one by one.",
 )
-def test_norms_do_not_see_where_a_row_stands():
+def test_norms_do_not_depend_on_a_rows_place():
     rng = np.random.default_rng(0)
     for d in (3, 7, 33):
         X = rng.normal(size=(20_000, d))
@@ -66,11 +69,11 @@ def test_norms_do_not_see_where_a_row_stands():
 
 
 @pytest.mark.attack(
-    claim='out_of_bounds="clip" takes any row',
-    before="one row above 1e100 raised, with its norm in the message, in 8 estimators",
-    now="rows of 1e308, infinite or NaN entries are clipped, others keep their bits",
+    claim='out_of_bounds="clip" accepts any row.',
+    before="In 8 estimators, one row above 1e100 raised an error that contained its norm.",
+    now="Rows of 1e308, infinite or NaN entries are clipped, and other rows keep their bits.",
 )
-def test_no_row_is_too_large_to_be_drawn_in():
+def test_no_row_is_too_large_to_be_clipped():
     rng = np.random.default_rng(1)
     X = rng.uniform(-0.5, 0.5, (50, 3))
     for extreme in (1e101, 1e308, -np.inf, np.nan):

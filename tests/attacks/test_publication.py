@@ -49,9 +49,10 @@ def patterns(schema):
 
 
 @pytest.mark.attack(
-    claim="a name is letters, digits and underscores",
-    before="a name with a line break behind it passed 17 of 17 patterns: it ends up in paths",
-    now="no pattern of any schema lets one pass",
+    claim="A name consists of letters, digits and underscores.",
+    before="17 of 17 patterns accepted a name that ends in a line break, which then appears in "
+    "paths.",
+    now="No pattern of any schema accepts one.",
 )
 @pytest.mark.parametrize("schema", sorted(path.name for path in SCHEMAS.glob("*.yaml")))
 def test_no_name_ends_in_a_line_break(schema):
@@ -62,9 +63,9 @@ def test_no_name_ends_in_a_line_break(schema):
 
 
 @pytest.mark.attack(
-    claim="a data set of one's own has a name that is safe in paths",
-    before="'abc' with a line break behind it was read",
-    now="an error that names the file",
+    claim="The name of a user's own data set is safe in paths.",
+    before="'abc' followed by a line break was read.",
+    now="An error names the file.",
 )
 def test_own_data_with_a_line_break_in_its_name_are_refused(tmp_path):
     entry = {"file": "rows.csv", "bounds": [0, 1], "n_clusters": 2}
@@ -79,11 +80,12 @@ def test_own_data_with_a_line_break_in_its_name_are_refused(tmp_path):
 
 
 @pytest.mark.attack(
-    claim="a download is what it should be",
-    before="Gowalla and CUB-200-2011 were checked by MD5 alone, for which collisions can be made",
-    now="CUB-200-2011 by SHA-256; of Gowalla none is known, and the config says so",
+    claim="The content of a download is verified.",
+    before="Gowalla and CUB-200-2011 were checked only by MD5, for which collisions can be made.",
+    now="CUB-200-2011 is checked by SHA-256. For Gowalla no such checksum is known, and the "
+    "configuration says so.",
 )
-def test_md5_alone_is_said_where_no_other_checksum_is_known():
+def test_a_download_checked_only_by_md5_is_named():
     path = ROOT / "config" / "datasets.yaml"
     datasets = load_datasets(path, SCHEMAS / "datasets.schema.yaml")
     weak = {n for n, d in datasets.items() for s in d.sources if s.md5 and not s.sha256}
@@ -148,9 +150,9 @@ def published(tmp_path, monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="an archive holds no checksum by which a guess of own data can be tested",
-    before="SHA-256 and size of the file, of its copy and of all that was fitted to it",
-    now="their names alone, and that what is in the archive is not private",
+    claim="An archive contains no checksum that could confirm a guess of the user's own data.",
+    before="SHA-256 and size of the file, of its copy and of all results fitted to it.",
+    now="Only their names, and a note that the archive's content is not private.",
 )
 def test_no_checksum_of_own_data_is_published(published):
     members, entities = published
@@ -168,9 +170,9 @@ def test_no_checksum_of_own_data_is_published(published):
 
 
 @pytest.mark.attack(
-    claim="an archive holds the project's files and nothing else that lies in its folders",
-    before="7 of 7 files with a token that lay in config/, workflow/ or src/ went in",
-    now="none of 7: the files are declared, with git or without",
+    claim="An archive contains the project's files, and no other files from its folders.",
+    before="7 of 7 files with a token in config/, workflow/ or src/ were archived.",
+    now="None of 7: the files are declared, with or without git.",
 )
 def test_a_file_with_credentials_is_not_archived(published):
     members, _ = published
@@ -180,9 +182,9 @@ def test_a_file_with_credentials_is_not_archived(published):
 
 
 @pytest.mark.attack(
-    claim="the pages say what is not private",
-    before="docs/own.md spoke of bounds that would leak, not of exact scores, seeds, archives",
-    now="own.md and archive.md say that pages, tables and archives of own data are not private",
+    claim="The pages name the results that are not private.",
+    before="docs/own.md named only bounds that would leak, not exact scores, seeds or archives.",
+    now="own.md and archive.md say that pages, tables and archives of own data are not private.",
 )
 @pytest.mark.parametrize("page", ["own.md", "archive.md"])
 def test_the_pages_say_that_results_of_own_data_are_not_private(page):
@@ -234,9 +236,10 @@ def until_closed(client, within):
 
 
 @pytest.mark.attack(
-    claim="the example's server answers clients side by side, within a time limit",
-    before="one client that connected and said nothing: no other had an answer in 5 s",
-    now="others are answered meanwhile; who is silent, or sends byte by byte, is cut off",
+    claim="The example's server answers clients at the same time, within a time limit.",
+    before="While one client was connected and silent, no other had an answer within 5 s.",
+    now="Others are answered meanwhile. A client that is silent, or sends single bytes, is "
+    "disconnected.",
 )
 def test_a_silent_client_blocks_nobody():
     module = example()
@@ -264,9 +267,9 @@ def test_a_silent_client_blocks_nobody():
 
 
 @pytest.mark.attack(
-    claim="a message of 20,000 queries holds up nobody else",
-    before="others waited for all of it",
-    now="others are answered while it is worked on",
+    claim="A message of 20,000 queries delays no other client.",
+    before="Others waited until all of it was answered.",
+    now="Others are answered while it is processed.",
 )
 def test_a_long_message_blocks_nobody():
     module = example()
@@ -298,11 +301,12 @@ def test_a_long_message_blocks_nobody():
 
 
 @pytest.mark.attack(
-    claim="the example's server keeps what it can bear",
-    before="no limit of clients was needed, as one at a time was served",
-    now="64 at once, more are turned away; places are given back when time is over",
+    claim="The example's server limits the number of clients.",
+    before="No limit was needed, because clients were served one after the other.",
+    now="At most 64 at once; more are turned away. A place becomes free when its time limit is "
+    "over.",
 )
-def test_more_clients_than_the_server_bears_are_turned_away():
+def test_more_clients_than_the_limit_are_turned_away():
     module = example()
     retrieval, message = gallery()
     with service(module, retrieval, seconds=0.6) as port:

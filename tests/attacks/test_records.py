@@ -18,9 +18,11 @@ CELL = 123456.5
 
 
 @pytest.mark.attack(
-    claim="a record's share of a sketch is computed in a precision that no record decides",
-    before="None in one cell of a float32 table: others in float64, sums moved by 1.8 x the claim",
-    now="tables are computed in float64 whatever they hold, float32 arrays in float32",
+    claim="No record decides the precision in which another record's share of a sketch is "
+    "computed.",
+    before="None in one cell of a float32 table: the others were computed in float64, and sums "
+    "changed by 1.8 times the claim.",
+    now="Tables are always computed in float64, and float32 arrays in float32.",
 )
 def test_a_cell_that_changes_the_precision_of_all_rows():
     table = pd.DataFrame(np.tile(np.array([[0.7, 0.8]], np.float32), (10, 1)))
@@ -34,9 +36,9 @@ def test_a_cell_that_changes_the_precision_of_all_rows():
 
 
 @pytest.mark.attack(
-    claim="messages hold no cell of the data, nor does what they were raised from",
-    before="'got 1D array instead: array=[1.234565e+05 ...', complex entries, text in predict",
-    now="the same errors without entries, in fit and predict",
+    claim="Messages and their chained exceptions contain no cell of the data.",
+    before="'got 1D array instead: array=[1.234565e+05 ...', complex entries, and text in predict.",
+    now="The same errors without entries, in fit and predict.",
 )
 @pytest.mark.parametrize(
     "model",
@@ -69,9 +71,10 @@ def _told(call, X):
 
 
 @pytest.mark.attack(
-    claim="out_of_bounds='clip': no cell decides between a result and an error",
-    before="10**400, pd.NA or text in one cell of a table of objects raised",
-    now="too large is clipped, no number is the middle; other rows are the same bits",
+    claim="out_of_bounds='clip': no cell decides between a result and an error.",
+    before="10**400, pd.NA or text in one cell of a table of objects raised an error.",
+    now="A number that is too large is clipped, and a cell without a number counts as the middle. "
+    "Other rows have the same bits.",
 )
 @pytest.mark.parametrize("cell", [10**400, -(10**400), Fraction(10**400), pd.NA, None, "x"])
 def test_a_cell_of_another_kind(cell):
@@ -85,12 +88,12 @@ def test_a_cell_of_another_kind(cell):
 
 
 @pytest.mark.attack(
-    claim="what is charged to a ledger is never less than nothing",
-    before="a guarantee of epsilon = -5 left 6 of a budget of 1",
-    now="guarantees and losses below 0, or NaN, are refused",
+    claim="A charge to a ledger is never negative.",
+    before="A guarantee of epsilon = -5 left 6 in a budget of 1.",
+    now="Guarantees and losses below 0, or NaN, are refused.",
 )
 @pytest.mark.parametrize("bad", [-5.0, -1e-300, np.nan])
-def test_negative_prices(bad):
+def test_negative_privacy_losses(bad):
     budget = Budget(epsilon=1.0)
     for name in ("epsilon", "rho", "mu", "tau"):
         with pytest.raises(ValueError, match=name):
@@ -102,9 +105,9 @@ def test_negative_prices(bad):
 
 
 @pytest.mark.attack(
-    claim="no cell decides between a result and an error, whatever the table is made of",
-    before="a list in a cell of objects raised",
-    now="it counts as no number, in the fit and in the scalers before it",
+    claim="No cell decides between a result and an error, whatever the type of table.",
+    before="A list in a cell of objects raised an error.",
+    now="It counts as no number, both in the fit and in the scalers before it.",
 )
 @pytest.mark.parametrize("kind", [list, tuple, dict, set])
 def test_a_cell_that_is_a_container(kind):

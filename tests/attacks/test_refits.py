@@ -54,9 +54,9 @@ def is_not_fitted(model):
 
 
 @pytest.mark.attack(
-    claim="no private estimator is left out of these attacks",
-    before="no test listed them",
-    now="a new one must be added",
+    claim="These attacks cover every private estimator.",
+    before="No test listed them.",
+    now="A new estimator must be added to the list.",
 )
 def test_all_estimators_that_charge_in_a_fit_are_attacked():
     later = {"DPdSNE", "PrivateRandomProjection"}  # whose calls of transform are releases
@@ -64,9 +64,10 @@ def test_all_estimators_that_charge_in_a_fit_are_attacked():
 
 
 @pytest.mark.attack(
-    claim="no center stands under a guarantee of another fit",
-    before="a refit that a ledger refused left centers of epsilon = 100 under a guarantee of 0.1",
-    now="a fit that is refused leaves the estimator as not fitted",
+    claim="Centers of one fit never appear under the guarantee of another.",
+    before="After a ledger refused a refit, the model had centers of epsilon = 100 under a "
+    "guarantee of 0.1.",
+    now="A refused fit leaves the estimator unfitted.",
 )
 @pytest.mark.parametrize("name", CHARGED_IN_FIT)
 def test_a_refused_refit(name):
@@ -77,9 +78,9 @@ def test_a_refused_refit(name):
 
 
 @pytest.mark.attack(
-    claim="no center stands under a guarantee of another fit",
-    before="so did a fit that was interrupted between its charge and its end",
-    now="a fit that is interrupted leaves the estimator as not fitted",
+    claim="Centers of one fit never appear under the guarantee of another.",
+    before="The same after a fit that was interrupted between its charge and its end.",
+    now="An interrupted fit leaves the estimator unfitted.",
 )
 @pytest.mark.parametrize("name", CHARGED_IN_FIT)
 def test_an_interrupted_refit(name, monkeypatch):
@@ -98,10 +99,10 @@ def test_an_interrupted_refit(name, monkeypatch):
 
 
 @pytest.mark.attack(
-    claim="no center stands under a guarantee of another fit",
-    before="parameters that were refused left the fit before as it was, under its own guarantee, "
-    "and a guarantee set before a check that failed stayed",
-    now="any error of a fit leaves the estimator as not fitted",
+    claim="Centers of one fit never appear under the guarantee of another.",
+    before="Refused parameters left the previous fit with its own guarantee. A guarantee set "
+    "before a failed check remained.",
+    now="Any error of a fit leaves the estimator unfitted.",
 )
 @pytest.mark.parametrize("name", CHARGED_IN_FIT)
 def test_a_refit_with_a_bad_parameter(name):
@@ -112,9 +113,9 @@ def test_a_refit_with_a_bad_parameter(name):
 
 
 @pytest.mark.attack(
-    claim="a call of partial_fit that fails releases nothing and changes nothing",
-    before="noise of a call that a ledger refused stood in the guarantee",
-    now="the estimator is as before the call",
+    claim="A call of partial_fit that fails releases nothing and changes nothing.",
+    before="The guarantee included the noise of a call that a ledger had refused.",
+    now="The estimator is the same as before the call.",
 )
 def test_a_refused_partial_fit():
     model = CompressiveKMeans(2, epsilon=1.0, bounds=(-1, 1), n_frequencies=20, random_state=0)
@@ -127,9 +128,9 @@ def test_a_refused_partial_fit():
 
 
 @pytest.mark.attack(
-    claim="an estimator of a user's own that builds on the base class is whole as well",
-    before="each class set its guarantee by itself",
-    now="the base class wraps the method fit of any subclass",
+    claim="A user's own estimator that derives from the base class behaves in the same way.",
+    before="Each class set its guarantee by itself.",
+    now="The base class wraps the method fit of each subclass.",
 )
 def test_an_estimator_of_ones_own():
     class Own(PrivateEstimator, BaseEstimator):

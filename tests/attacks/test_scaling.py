@@ -58,22 +58,24 @@ def proved_epsilon(scaler, n_runs=300):
 
 
 @pytest.mark.attack(
-    claim="(1, 0) for DPLloyd with bounds of its own, whatever scales the rows before",
-    before="StandardScaler: one record moved all rows, epsilon at least 4.2, and nothing was said",
-    now="BoundsScaler: at least 0; docs and warning say that no guarantee covers the other",
+    claim="DPLloyd with its own bounds is (1, 0)-private, whatever scaler precedes it.",
+    before="StandardScaler: one record changed all rows, epsilon was at least 4.2, and there was "
+    "no warning.",
+    now="With BoundsScaler, the audit gives epsilon of at least 0. For StandardScaler, the "
+    "documentation and a warning say that no guarantee covers it.",
 )
 @pytest.mark.filterwarnings("ignore")
-def test_one_record_moves_all_rows_of_a_scaler_that_looks():
+def test_one_record_changes_all_rows_of_a_fitted_scaler():
     assert proved_epsilon(StandardScaler()) > 4.0
     assert proved_epsilon(BoundsScaler((LOW, HIGH))) <= 1.0
 
 
 @pytest.mark.attack(
-    claim="(1, 0) for Pipeline(StandardScaler, fit with bounds=(-5, 5))",
-    before="exact means and deviations were used, and nothing was said",
-    now="a PrivacyLeakWarning before the fit, with any record exchanged, in either precision",
+    claim="(1, 0) for a Pipeline of StandardScaler and a private fit with bounds=(-5, 5).",
+    before="Exact means and deviations were used without a warning.",
+    now="A PrivacyLeakWarning before the fit, whichever record is replaced, in either precision.",
 )
-def test_a_scaler_that_looks_at_the_data_is_seen(X):
+def test_a_scaler_fitted_to_the_data_is_detected(X):
     for row in (X[0], *STRANGE[:2]):
         for dtype in (np.float32, np.float64):
             for ddof in (0, 1):  # StandardScaler, and by hand
@@ -86,9 +88,12 @@ def test_a_scaler_that_looks_at_the_data_is_seen(X):
 
 
 @pytest.mark.attack(
-    claim="neighbours stay neighbours behind a scaler that knows declared bounds alone",
-    before="there was none; behind StandardScaler an exchanged record moved all 2,000 rows",
-    now="BoundsScaler: one row differs, the others are the same bits; the fitted state is the same",
+    claim="After a scaler that uses only declared bounds, neighbouring data sets are still "
+    "neighbours.",
+    before="There was no such scaler; after StandardScaler, one replaced record changed all 2,000 "
+    "rows.",
+    now="BoundsScaler: one row differs, the others have the same bits, and the fitted state is "
+    "the same.",
 )
 @pytest.mark.parametrize("clip", [False, True])
 def test_a_scaler_by_bounds_learns_nothing(X, clip):
@@ -104,12 +109,12 @@ def test_a_scaler_by_bounds_learns_nothing(X, clip):
 
 
 @pytest.mark.attack(
-    claim="what a scaled row is depends on that row alone",
-    before="there was no scaler that claims it",
-    now="the same bits one by one, in blocks, in reverse, at any offset, in single precision too",
+    claim="A scaled row depends only on that row.",
+    before="No scaler claimed this.",
+    now="The same bits one by one, in blocks, in reverse, at any offset and in single precision.",
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_scaled_row_does_not_see_other_rows(X, dtype):
+def test_a_scaled_row_does_not_depend_on_other_rows(X, dtype):
     strange = np.repeat([np.inf, -np.inf, np.nan], 2).reshape(3, 2)
     X = np.vstack([strange, np.tile(X * 1.3, (10, 1))]).astype(dtype)  # more rows than a block
     scaler = BoundsScaler((LOW, HIGH), feature_range=(-0.7, 0.7)).fit(X)
@@ -124,9 +129,9 @@ def test_a_scaled_row_does_not_see_other_rows(X, dtype):
 
 
 @pytest.mark.attack(
-    claim="no record decides between a result and an exception",
-    before="an infinite entry ended StandardScaler in an error",
-    now="BoundsScaler takes any record; with clip=True it is in the range",
+    claim="No record decides between a result and an exception.",
+    before="An infinite entry raised an error in StandardScaler.",
+    now="BoundsScaler accepts any record; with clip=True, the result lies in the range.",
 )
 @pytest.mark.parametrize("clip", [False, True])
 def test_no_record_stops_a_scaled_fit(X, clip):
@@ -139,9 +144,10 @@ def test_no_record_stops_a_scaled_fit(X, clip):
 
 
 @pytest.mark.attack(
-    claim="add_remove behind a scaler hides whether a record is there",
-    before="1 row gave a result, 0 rows 'Found array with 0 sample(s)'; AppendOne quoted a cell",
-    now="BoundsScaler and AppendOne take any number of rows and any cells, and quote none",
+    claim="add_remove after a scaler hides whether a record is present.",
+    before="1 row gave a result; 0 rows gave 'Found array with 0 sample(s)'. AppendOne quoted a "
+    "cell.",
+    now="BoundsScaler and AppendOne accept any number of rows and any cells, and quote none.",
 )
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("scaler", [BoundsScaler((-1, 1)), AppendOne()])
@@ -154,9 +160,9 @@ def test_no_rows_and_odd_cells_pass_a_scaler(scaler):
 
 
 @pytest.mark.attack(
-    claim="a table scaled by its own statistics is noticed",
-    before="not where one cell was missing, as in most raw tables",
-    now="a warning, with and without missing cells",
+    claim="A table scaled by its own statistics is detected.",
+    before="It was not detected if one cell was missing, as in most raw tables.",
+    now="A warning, with and without missing cells.",
 )
 def test_a_missing_cell_hides_no_scaler():
     X = np.random.default_rng(0).normal(40.0, 12.0, (500, 3))

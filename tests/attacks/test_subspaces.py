@@ -58,12 +58,13 @@ def has_avx512():
 
 
 @pytest.mark.attack(
-    claim="SuLQKPlanes, add-remove: one row changes one matrix by 1",
-    before="one row more turned the subspace of 6250 of 6250 other rows, at 107 of 300 public "
-    "starts with equal distances (OpenBLAS, SkylakeX kernels); audit: epsilon >= 3.94 of 1",
-    now="no row turns: a row's subspace depends on that row alone",
+    claim="SuLQKPlanes, add-remove: one row changes one matrix by 1.",
+    before="One additional row changed the subspace of 6250 of 6250 other rows, at 107 of 300 "
+    "public starts with equal distances (OpenBLAS, SkylakeX kernels). The audit gave "
+    "epsilon >= 3.94 where 1 was claimed.",
+    now="No other row changes its subspace, because it depends only on the row itself.",
 )
-def test_one_more_row_turns_ties_of_all_others():
+def test_one_more_row_changes_ties_of_all_others():
     environment = dict(os.environ)
     if has_avx512():
         environment["OPENBLAS_CORETYPE"] = "SkylakeX"
@@ -75,9 +76,9 @@ def test_one_more_row_turns_ties_of_all_others():
 
 @hidden
 @pytest.mark.attack(
-    claim="SuLQKPlanes, add-remove: (1, 1e-6)",
-    before="with k rows a fit, with k - 1 an error that states their number",
-    now="any number of rows, none included, gives a result of the same form",
+    claim="SuLQKPlanes, add-remove: (1, 1e-6).",
+    before="With k rows, the fit succeeded; with k - 1, an error stated their number.",
+    now="Any number of rows, including none, gives a result of the same form.",
 )
 def test_fewer_rows_than_clusters():
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (3, 4))
@@ -91,12 +92,12 @@ def test_fewer_rows_than_clusters():
 @hidden
 @drowned
 @pytest.mark.attack(
-    claim="out_of_bounds='clip' takes any row",
-    before="NaN, infinity or 1e300 in one row: an error in place of subspaces",
-    now="such a row counts as clipped to the bound; guarantee_ says so",
+    claim="out_of_bounds='clip' accepts any row.",
+    before="NaN, infinity or 1e300 in one row raised an error in place of subspaces.",
+    now="Such a row is clipped to the bound, and guarantee_ says so.",
 )
 @pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
-def test_one_row_decides_whether_subspaces_come_out(entry):
+def test_one_row_decides_whether_there_are_subspaces(entry):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))
     X[7, 1] = entry
     settings = {"norm_bound": 1.0, "missing": "middle", "random_state": 0}
@@ -128,9 +129,10 @@ class Telltale(ClusterMixin, BaseEstimator):
 
 @drowned
 @pytest.mark.attack(
-    claim="sample and aggregate: one row changes one subset's result",
-    before="a base that raises RuntimeError (ARPACK's among them) on one subset ended the fit",
-    now="any exception of the base is one result more; the fit and what it says stay the same",
+    claim="Sample and aggregate: one row changes the result of one subset.",
+    before="If the base raised RuntimeError on one subset (as ARPACK does), the fit ended.",
+    now="Any exception of the base counts as one more result. The fit and its messages stay the "
+    "same.",
 )
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, np.linalg.LinAlgError, RecursionError])
 def test_a_base_that_raises_on_one_subset(error):
@@ -147,9 +149,9 @@ def test_a_base_that_raises_on_one_subset(error):
 
 @drowned
 @pytest.mark.attack(
-    claim="sample and aggregate: one row changes one subset's result",
-    before="warnings of the base came through, here with the value of a record",
-    now="they are silenced",
+    claim="Sample and aggregate: one row changes the result of one subset.",
+    before="Warnings of the base were shown, here with the value of a record.",
+    now="They are silenced.",
 )
 def test_a_base_that_warns_of_a_record():
     X = np.random.default_rng(0).normal(size=(60, 3))
@@ -163,11 +165,11 @@ def test_a_base_that_warns_of_a_record():
 @hidden
 @drowned
 @pytest.mark.attack(
-    claim="subspaces_ are private",
-    before="pickles of the fitted model held labels_, smooth_sensitivity_, diagnostics_",
-    now="pickles and released() leave them out",
+    claim="subspaces_ are private.",
+    before="Pickles of the fitted model contained labels_, smooth_sensitivity_ and diagnostics_.",
+    now="Pickles and released() leave them out.",
 )
-def test_what_a_pickle_of_a_fitted_model_holds():
+def test_the_content_of_a_pickled_subspace_model():
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 3))
     settings = {"norm_bound": 1.0, "random_state": 0}
     for model, names in (
@@ -184,11 +186,12 @@ def test_what_a_pickle_of_a_fitted_model_holds():
 
 
 @pytest.mark.attack(
-    claim="subspaces of the data, with noise",
-    before="with 1 row a cluster, or epsilon = 1e-9, random subspaces without a word",
-    now="NoiseWarning, from the released matrices alone",
+    claim="The fit returns subspaces of the data with noise.",
+    before="With 1 row per cluster, or epsilon = 1e-9, random subspaces were returned without a "
+    "warning.",
+    now="A NoiseWarning, which depends only on the released matrices.",
 )
-def test_noise_in_place_of_subspaces_is_passed_off_as_a_result():
+def test_subspaces_of_noise_are_flagged():
     X = np.repeat(np.eye(3)[:2], 2000, axis=0)
     init = np.eye(3)[:2, :, None]
     for rows, epsilon in ((X, 1e-9), (X[[0, -1]], 1.0)):
@@ -207,9 +210,9 @@ class Overdrawn(ClusterMixin, BaseEstimator):
 
 
 @pytest.mark.attack(
-    claim="a ledger refuses what exceeds it",
-    before="refusals on subsets were counted as subsets without a result",
-    now="the refusal passes",
+    claim="A ledger refuses fits that exceed it.",
+    before="Refusals on subsets counted as subsets without a result.",
+    now="The refusal is raised to the caller.",
 )
 def test_a_ledger_refuses_a_base():
     rows, rng = np.zeros((4, 3)), np.random.default_rng(0)

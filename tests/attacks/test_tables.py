@@ -24,10 +24,11 @@ BAD = [None, np.nan, np.inf, -np.inf, 3e38, -3e38, 1e308, -1e308, 1e-45]
 
 
 @pytest.mark.attack(
-    claim="any entry of a table counts by itself, and decides no error",
-    before="read as `Sketch.of` reads, a null, an infinity or a large number is an error",
-    now="a row with an entry that is missing is left out and counted, and the sums of the others "
-    "are as they were",
+    claim="Each entry of a table is treated separately and never decides whether there is an "
+    "error.",
+    before="When read like `Sketch.of`, a null, an infinity or a large number raised an error.",
+    now="A row with a missing entry is left out and counted, and the sums of the other rows are "
+    "unchanged.",
 )
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 def test_no_entry_of_a_table_decides_between_a_result_and_an_error(tmp_path, kind):
@@ -54,9 +55,9 @@ def test_no_entry_of_a_table_decides_between_a_result_and_an_error(tmp_path, kin
 
 
 @pytest.mark.attack(
-    claim="what a row adds depends on that row alone, whatever is null elsewhere",
-    before="NumPy makes floats of integers beside a null: categories above 2^53 became others",
-    now="such columns are read as integers",
+    claim="A row's contribution depends only on that row, whatever entries are null elsewhere.",
+    before="NumPy converts integers next to a null to floats: categories above 2^53 became others.",
+    now="Such columns are read as integers.",
 )
 def test_a_null_in_another_row_does_not_change_a_category():
     large = 2**53 + 1
@@ -76,14 +77,15 @@ def test_a_null_in_another_row_does_not_change_a_category():
 
 
 @pytest.mark.attack(
-    claim="a table with `groups=`: a person moves each sum by what one row may, however many rows "
-    "it has and wherever files, row groups and threads put them",
-    before="nothing gave way: the option is new; parts that are each averaged by persons, and "
-    "added up, count a person in 20 parts 20 times",
-    now="moved by one row's modulus at most, to the last bit; the moments by that of one mean",
+    claim="A table with `groups=`: a person changes each sum by at most one row's bound, for any "
+    "number of rows and any division into files, row groups and threads.",
+    before="The promise held; the option is new. If each part were averaged by persons and then "
+    "added up, a person in 20 parts would count 20 times.",
+    now="Changed by at most one row's modulus, to the last bit; the moments change by those of "
+    "one mean.",
 )
 @pytest.mark.parametrize("n_rows", [1, 3, 999, 1000])
-def test_a_person_whose_rows_are_split_over_parts(tmp_path, n_rows):
+def test_a_person_with_rows_in_several_parts(tmp_path, n_rows):
     rng = np.random.default_rng(n_rows)
     others = pd.DataFrame(rng.standard_normal((800, 3)), columns=COLUMNS)
     others["who"] = [f"person {i}" for i in rng.integers(520, size=len(others))]
@@ -126,12 +128,12 @@ def test_a_person_whose_rows_are_split_over_parts(tmp_path, n_rows):
 
 
 @pytest.mark.attack(
-    claim="nobody chooses two labels of a table that are taken for one person",
-    before="nothing gave way: labels were hashed under a seed of the process, to 64 bits, where "
-    "of 10^8 labels some two meet with a probability of 3e-4",
-    now="128 bits, under a key that is drawn for each reading",
+    claim="Nobody can choose two labels of a table that count as one person.",
+    before="The promise held. Labels were hashed to 64 bits with a seed per process; among 10^8 "
+    "labels, two collide with probability 3e-4.",
+    now="128 bits, with a key drawn for each reading.",
 )
-def test_labels_do_not_meet():
+def test_labels_do_not_collide():
     names = np.array([f"person {i}" for i in range(10_000)], dtype=object)
     one, other = (LabelCounts([(names, np.ones(len(names), dtype=bool))]) for _ in range(2))
     assert one.n_counted == len(names)

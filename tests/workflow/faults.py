@@ -1,6 +1,6 @@
-"""What can go wrong with a run: how it is made, what helps, and the table of it in the documents.
+"""The faults of a run, their causes and remedies, and the program that writes their table.
 
-python tests/workflow/faults.py --into docs/reliability.md   makes all faults and writes the table
+python tests/workflow/faults.py --into docs/reliability.md   causes all faults, writes the table
 """
 
 import argparse
@@ -49,10 +49,10 @@ TABLE = re.compile(r"^\| fault \|.*\n(\|.*\n)*", re.M)
 
 
 class Fault(NamedTuple):
-    """How a fault is made, and the steps after which a run's bytes are those without it.
+    """The cause of a fault, and the steps after which a run has the same bytes as without it.
 
     A step that begins with one of `COMMANDS` is a command, which tests run as it stands; any other
-    is in words, and the test that takes it says how.
+    is text, and the test contains its code.
     """
 
     made: str
@@ -61,21 +61,19 @@ class Fault(NamedTuple):
 
 AGAIN = (WHOLE,)
 FAULTS = {
-    "a job is killed": Fault(
-        "SIGKILL to a running job, chosen at random, 18 times at random moments", AGAIN
-    ),
+    "a job is killed": Fault("SIGKILL to a random running job, 18 times at random moments", AGAIN),
     "a job is killed after an edit": Fault(
-        "a method's setting is changed; SIGKILL to the evaluation, whose old output is gone by "
-        "then, while tables and figures of the old setting are there",
+        "a method's setting is changed; SIGKILL to the evaluation after its old output is gone, "
+        "while tables and figures of the old setting still exist",
         AGAIN,
     ),
     "Snakemake is killed": Fault(
-        "SIGKILL to Snakemake, 8 times at random moments: to it alone, so that its jobs go on, "
-        "and to it and its jobs in turn",
+        "SIGKILL 8 times at random moments: in turn only to Snakemake, so that its jobs go on, "
+        "and to Snakemake and its jobs",
         ("snakemake --unlock", f"{WHOLE} --rerun-incomplete"),
     ),
     "a worker's daemon is killed": Fault(
-        "SIGKILL to SLURM's slurmd, 4 times at random moments; it is started again a moment later",
+        "SIGKILL to SLURM's slurmd, 4 times at random moments; each time it is restarted at once",
         ("no step: the run goes on by itself",),
     ),
     "the disk is full": Fault(
@@ -89,11 +87,11 @@ FAULTS = {
         ("mount it writable", WHOLE),
     ),
     "folders are read-only": Fault(
-        "the disk of results, data and logs is mounted read-only before there are any",
+        "the disk of results, data and logs is mounted read-only while it is empty",
         ("mount it writable", WHOLE),
     ),
     "folders become read-only": Fault(
-        "their disk is mounted read-only when all is done, but for a fit that is missing",
+        "the same disk is mounted read-only when everything except one fit is done",
         ("mount it writable", WHOLE),
     ),
     "an artefact is truncated": Fault(
@@ -103,49 +101,53 @@ FAULTS = {
         "one bit in the middle of a fit", (f"rm {FIT}/loud/block_0001.h5", WHOLE)
     ),
     "a table is truncated": Fault(
-        "the second half of all trials is cut off", (f"rm {TRIALS}", WHOLE)
+        "the second half of the table of trials is cut off", (f"rm {TRIALS}", WHOLE)
     ),
     "a bit of a table flips": Fault(
         "one bit in the middle of the numbers behind a figure", (f"rm {DRAWN}", WHOLE)
     ),
-    "prepared data are truncated": Fault("the second half is cut off", (f"rm {PREPARED}", WHOLE)),
+    "prepared data are truncated": Fault(
+        "the second half of the file is cut off", (f"rm {PREPARED}", WHOLE)
+    ),
     "a bit of prepared data flips": Fault(
         "one bit in the middle of the file", (f"rm {PREPARED}", WHOLE)
     ),
     "fetched data are truncated": Fault(
-        "the second half is cut off before they are prepared", (f"rm -r {RAW}", WHOLE)
+        "the second half of the file is cut off before preparation", (f"rm -r {RAW}", WHOLE)
     ),
     "a bit of fetched data flips": Fault(
-        "one bit in the middle of the file, before they are prepared", (f"rm -r {RAW}", WHOLE)
+        "one bit in the middle of the file, before preparation", (f"rm -r {RAW}", WHOLE)
     ),
     "a download is truncated": Fault(
-        "the server ends each answer in the middle; no substitutes", ONLINE
+        "the server stops each answer in the middle; substitutes are not allowed", ONLINE
     ),
-    "a bit of a download flips": Fault("the server flips one bit; no substitutes", ONLINE),
+    "a bit of a download flips": Fault(
+        "the server flips one bit; substitutes are not allowed", ONLINE
+    ),
     "no network, no substitutes": Fault(
-        "every address refuses the connection; no substitutes", ONLINE
+        "every address refuses the connection; substitutes are not allowed", ONLINE
     ),
     "no network": Fault(
-        "every address refuses the connection: the run ends well, with a substitute",
+        "every address refuses the connection; the run succeeds with a substitute",
         ("wait for the network", f"{WHOLE} --forcerun fetch"),
     ),
     "two runs at once": Fault(
-        "a second run, with `--rerun-incomplete`, is started while the first has jobs",
+        "a second run with `--rerun-incomplete` is started while jobs of the first are running",
         ("no step: the first run goes on by itself",),
     ),
     "the clock goes back": Fault(
-        "after the fits, by a day: all that was written before is dated tomorrow",
+        "by one day, after the fits: all files written earlier have tomorrow's date",
         ("find config data results src workflow -newermt now -exec touch {} +", WHOLE),
     ),
     "dates are in disorder": Fault(
-        "each file of sources, settings, data and results gets a date of the last year, at random",
+        "each file of sources, settings, data and results gets a random date of the last year",
         ("no step: files are compared by content",),
     ),
 }
 
 
 def load(name):
-    """Import a file that lies beside this one, whatever else has its name."""
+    """Import a file of this folder, whatever other module has its name."""
     spec = importlib.util.spec_from_file_location(f"workflow_{Path(name).stem}", HERE / name)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -153,7 +155,7 @@ def load(name):
 
 
 class SmallProject(load("conftest.py").Project):
-    """A copy of the project whose one paper does next to nothing.
+    """A copy of the project with one paper that computes almost nothing.
 
     Parameters
     ----------
@@ -188,11 +190,11 @@ class SmallProject(load("conftest.py").Project):
 
     @property
     def terminal(self):
-        """What the last run that was begun has printed."""
+        """The output of the last run that was started."""
         return (self.folder / "terminal").read_text()
 
     def jobs(self, rule=""):
-        """The processes of a rule's jobs that run now, also those that outlive their Snakemake."""
+        """The running processes of a rule's jobs, including those that outlive their Snakemake."""
         scripts = f"{self.folder}/.snakemake/scripts/"
         found = []
         for process in psutil.process_iter():
@@ -205,13 +207,13 @@ class SmallProject(load("conftest.py").Project):
         return found
 
     def made(self):
-        """The bytes of all that a run makes whole or not at all, by path."""
+        """The bytes, by path, of all files that a run writes whole or not at all."""
         prepared = self.folder / PREPARED
         data = {PREPARED: prepared.read_bytes()} if prepared.is_file() else {}
         return self.results() | data
 
     def take(self, step, how=None):
-        """Take a step that a fault names: run a command, or do what is said in words."""
+        """Take a step of a fault: run its command, or call ``how``."""
         name, *arguments = shlex.split(step)
         if name == "snakemake":
             self.run(*arguments)
@@ -305,7 +307,7 @@ def wait(condition, seconds=120.0):
 
 
 def said(output, *patterns):
-    """Return what matches in a terminal's lines, one match each; there may be no traceback."""
+    """Return one match of each pattern in a terminal's lines; a traceback is a failure."""
     assert "Traceback" not in output, output
     found = [re.search(pattern, output) for pattern in patterns]
     assert None not in found, f"{patterns[found.index(None)]} is not in:\n{output}"
@@ -318,9 +320,12 @@ def table(seen):
     Parameters
     ----------
     seen : dict of str to str
-        What the terminal said, by fault.
+        Message on the terminal, by fault.
     """
-    rows = ["| fault | how it is made | what the terminal says | what helps |", "| --- " * 4 + "|"]
+    rows = [
+        "| fault | how the test causes it | message on the terminal | remedy |",
+        "| --- " * 4 + "|",
+    ]
     for name, fault in FAULTS.items():
         steps = [f"`{s}`" if s.startswith(COMMANDS) else s for s in fault.steps]
         cells = [name, fault.made, f"`{seen[name]}`", ", ".join(steps)]
