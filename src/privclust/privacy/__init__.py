@@ -1,4 +1,4 @@
-"""Measurements, guarantees and accounting: what makes an estimator private, and how private."""
+"""Measurements, guarantees and accounting: the noise of private estimators and its privacy loss."""
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
 from privclust.privacy.budget import Budget, BudgetError

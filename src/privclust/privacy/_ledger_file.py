@@ -1,8 +1,8 @@
 """The file of a ledger: its lock, its chain of digests, and a note of its newest state.
 
-Each entry holds its number and the digest of the entry before it; the first one holds the digest
-of the limits. The file also holds the number of entries and the digest of the last one. Each
-account notes these two for every ledger in a folder of its own, so that an older copy is refused.
+Each entry contains its number and the digest of the previous entry; the first one contains the
+digest of the limits. The file also contains the number of entries and the digest of the last one.
+Each account notes both for every ledger in its own folder, so that an older copy is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEEN: dict[str, tuple[int, str]] = {}  # newest state that this process saw, by
 
 
 class BudgetError(ValueError):
-    """A fit that a ledger refuses, or a ledger that cannot be read; nothing was released."""
+    """A ledger refused a fit or could not be read; nothing was released."""
 
     __module__ = "privclust.privacy.budget"  # its public name, also in tracebacks and pickles
 

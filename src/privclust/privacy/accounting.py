@@ -1,16 +1,16 @@
 r"""Composition, conversion and calibration of privacy losses.
 
-The papers' own budget rules stand here as they are printed; everything else is done by
-dp-accounting. Losses are measured in two currencies:
+The papers' budget rules are implemented as printed; everything else is done by dp-accounting.
+Losses are measured by two parameters:
 
 - a pure parameter :math:`\epsilon'` of one release, and
 - :math:`\rho` of zero-concentrated differential privacy (zCDP), which adds up over releases. The
   Gaussian mechanism has :math:`\rho = \Delta_2^2 / (2 \sigma^2)` (Bun and Steinke 2016, Proposition
-  1.6); `pure_rho`, `laplace_rho` and `bounded_range_rho` have that of other releases.
+  1.6); `pure_rho`, `laplace_rho` and `bounded_range_rho` give that of other releases.
 
-(mu, tau)-CDP of Dwork and Rothblum bounds the mean of the privacy loss by mu and says that it is
-subgaussian about it with standard deviation tau. A :math:`\rho` made of Gaussian and pure releases
-gives :math:`(\rho, \sqrt{2 \rho})`-CDP, which is how the DP-EM paper states its budgets.
+(mu, tau)-CDP of Dwork and Rothblum bounds the mean of the privacy loss by mu and requires it to be
+subgaussian about its mean with standard deviation tau. A total :math:`\rho` of Gaussian and pure
+releases gives :math:`(\rho, \sqrt{2 \rho})`-CDP, which is how the DP-EM paper states its budgets.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Loss:
     Attributes
     ----------
     rho : float
-        Its zCDP parameter, each time.
+        The zCDP parameter of each time.
     epsilon : float
-        Its pure parameter, each time; infinite for the Gaussian mechanism. With a delta, epsilon of
-        (epsilon, delta)-DP.
+        The pure parameter of each time; infinite for the Gaussian mechanism. With a delta, epsilon
+        of (epsilon, delta)-DP.
     count : int
         How many times it was done.
     delta : float
-        Where nothing but (epsilon, delta)-DP is known, and rho is infinite: that delta.
+        The delta of a release known only to be (epsilon, delta)-DP; its rho is infinite.
     """
 
     rho: float = math.inf
@@ -77,7 +77,7 @@ class Loss:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the release costs nothing beside others."""
+        """Whether the release adds nothing to the loss of others."""
         return self.rho == self.epsilon == self.delta == 0.0
 
 
@@ -85,7 +85,7 @@ def pure_rho(epsilon: float) -> float:
     r"""Return the zCDP parameter of any epsilon-DP release, :math:`\epsilon \tanh(\epsilon / 2)`.
 
     Source: Harrison and Manurangsi, "Exact zCDP characterizations for fundamental differentially
-    private mechanisms", FORC 2026, as the other two.
+    private mechanisms", FORC 2026. The next two functions have the same source.
 
     Examples
     --------
@@ -100,15 +100,15 @@ def laplace_rho(epsilon: float, mu: float) -> float:
 
     ``epsilon`` and ``mu``, at most epsilon, are the sensitivities in l1 and l2, divided by s.
 
-    A change of x s in one entry costs :math:`x r(x)` with :math:`r(x) = 1 - (1 - e^{-x}) / x`, of
-    continuous noise; of noise on multiples of u s, with :math:`u / \sinh u` times the last term,
+    A change of x s in one entry costs :math:`x r(x)` with :math:`r(x) = 1 - (1 - e^{-x}) / x`, for
+    continuous noise; for noise on multiples of u s, with :math:`u / \sinh u` times the last term,
     which is at most :math:`x u^2 / 6` more. r increases, is concave, and :math:`r(y) / y`
     decreases. So with changes that add up to S, and their squares to Q, Jensen's inequality gives
     :math:`\sum_i x_i r(x_i) \le S r(Q / S) \le \epsilon\, r(\mu^2 / \epsilon)`.
 
-    The steps are at most `LAPLACE_STEP` scales where epsilon is at most `LARGEST_STEPPED`. Above it
-    the price is that of pure releases, :math:`x \tanh(x / 2)`, to which the same argument applies.
-    The price of :math:`\mu^2 / 2` holds for any steps.
+    The steps are at most `LAPLACE_STEP` scales if epsilon is at most `LARGEST_STEPPED`. Above it
+    the loss is that of pure releases, :math:`x \tanh(x / 2)`, to which the same argument applies.
+    The bound :math:`\mu^2 / 2` holds for any steps.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def laplace_rho(epsilon: float, mu: float) -> float:
 
 
 def bounded_range_rho(epsilon: float) -> float:
-    r"""Return the zCDP parameter where log ratios lie in an interval of length epsilon.
+    r"""Return the zCDP parameter if log ratios lie in an interval of length epsilon.
 
     With :math:`s = \epsilon / (1 - e^{-\epsilon})` it is :math:`s - 1 - \log s`, which is less than
     :math:`\epsilon^2 / 8`.
@@ -152,9 +152,9 @@ def total_rho(losses: Iterable[Loss]) -> float:
 
 
 def total_epsilon(losses: Iterable[Loss]) -> float:
-    """Return the sum of pure parameters: basic composition, to the last digits of a float.
+    """Return the sum of pure parameters: basic composition in floating point.
 
-    It is not rounded up: a budget that was divided by ten adds up to what it was.
+    It is not rounded up, so that ten tenths of a budget add up to that budget.
     """
     return sum(loss.epsilon * loss.count for loss in losses)
 
@@ -172,7 +172,7 @@ def check_delta(delta: float) -> None:
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Check both."""
+    """Check epsilon and delta."""
     check_epsilon(epsilon)
     check_delta(delta)
 
@@ -218,8 +218,8 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
 
     DP-EM, eq. (31): :math:`\epsilon' = \epsilon / (2 \sqrt{2 n \log(1 / \delta_1)})`, with
     ``n = (2 K + 1) J``. Pure perturbations then compose to (epsilon, delta_1)-DP, as long as
-    epsilon is below 1 (Dwork and Roth, Corollary 3.21); see `advanced_composition` for what holds
-    beyond.
+    epsilon is below 1 (Dwork and Roth, Corollary 3.21); see `advanced_composition` for larger
+    epsilon.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
 
 
 def advanced_composition(epsilon: float, delta: float, n: int) -> float:
-    r"""Return what n releases of epsilon-DP compose to at ``delta``, by advanced composition.
+    r"""Return epsilon of n epsilon-DP releases at ``delta``, by advanced composition.
 
     Dwork and Roth, Theorem 3.20:
     :math:`\sqrt{2 n \log(1/\delta)} \epsilon + n \epsilon (e^{\epsilon} - 1)`.
@@ -249,7 +249,7 @@ def advanced_composition(epsilon: float, delta: float, n: int) -> float:
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Return the smallest epsilon such that rho-zCDP gives (epsilon, delta)-DP.
 
-    Through the Renyi curve ``alpha * rho`` and dp-accounting's conversion.
+    Uses the Renyi curve ``alpha * rho`` and dp-accounting's conversion.
 
     Examples
     --------
@@ -300,13 +300,13 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
-    """Return epsilon of a composition at ``delta`` by privacy loss distributions.
+    """Return epsilon of composed releases at ``delta``, from privacy loss distributions.
 
     Gaussian releases compose to one Gaussian exactly; a pure release enters as randomised response
     with its epsilon, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015).
-    What is returned is rounded up. Pure releases above 300 are added to the rest, by basic
-    composition. Infinite where delta is below 1e-10 and not all releases are Gaussian: rounding of
-    the distributions is not bounded there. A ValueError is raised unless delta lies in (0, 1).
+    The result is rounded up. Pure releases above 300 are added by basic composition. Infinite if
+    delta is below 1e-10 and not all releases are Gaussian, because the rounding of the
+    distributions is not bounded there. A ValueError is raised unless delta lies in (0, 1).
 
     Examples
     --------
@@ -352,9 +352,8 @@ def _convolved(pure: Sequence[Loss], gaussian: float, delta: float) -> float:
 def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
     """Return the smallest epsilon at ``delta`` that any rule here proves for a composition.
 
-    The least of plain addition, zCDP and privacy loss distributions. Losses that are known as
-    (epsilon, delta)-DP alone are added to that, by basic composition; infinite if they spend more
-    than delta.
+    The smallest value by basic composition, zCDP and privacy loss distributions. Losses known only
+    as (epsilon, delta)-DP are added by basic composition; infinite if they spend more than delta.
 
     Examples
     --------
@@ -381,11 +380,11 @@ def _composed_epsilon(losses: tuple[Loss, ...], delta: float) -> float:
 
 
 def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, delta: float) -> float:
-    """Return the largest share whose losses compose to (epsilon, delta)-DP by `composed_epsilon`.
+    """Return the largest share with losses that compose to (epsilon, delta)-DP.
 
-    The losses grow with the share, which is on the safe side; see
-    `privclust.privacy.measurements.largest_share`. A ValueError is raised if the budget is out of
-    its range, or leaves so little to each release that no float holds it.
+    The losses grow with the share and are composed by `composed_epsilon`. The share is rounded
+    down; see `privclust.privacy.measurements.largest_share`. A ValueError is raised if the budget
+    is out of its range, or leaves each release less than any float.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Advice in warnings: how much less noise Gaussian noise would be in place of Laplace noise."""
+"""Advice in warnings: how much noise a delta (Gaussian in place of Laplace noise) would save."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _USUAL_EPSILONS = 1e-3, 1e2  # for which they do
 
 
 def is_usual(epsilon: float) -> bool:
-    """Return whether to say what a delta would buy at this epsilon."""
+    """Return whether to state the gain from a delta at this epsilon."""
     return _USUAL_EPSILONS[0] <= epsilon <= _USUAL_EPSILONS[1]
 
 
 def less_noise(ratio: float, how: str) -> str:
-    """Return advice on Gaussian noise in place of Laplace noise, where it would be less by a ratio.
+    """Return advice to use Gaussian noise where it is smaller than Laplace noise by a ratio.
 
     Examples
     --------
@@ -33,14 +33,14 @@ def less_noise(ratio: float, how: str) -> str:
 
 
 def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[str, ...]:
-    """Return why a guarantee is weak; empty where it is not.
+    """Return the reasons why a guarantee is weak; empty if it is not.
 
     Parameters
     ----------
     epsilon, delta : float
         Of the guarantee, in nats.
     n_records : int or None
-        The number of records, where it is public.
+        The number of records, if it is public.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[st
 
 
 def noted(guarantee: Guarantee, n_records: int | None) -> Guarantee:
-    """Return a guarantee that says why it is weak, if it is, and warn of that.
+    """Return a guarantee with a caveat if it is weak, and warn.
 
     Parameters are those of `weak_points`.
     """

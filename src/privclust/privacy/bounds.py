@@ -1,4 +1,4 @@
-"""Bounds on rows, which sensitivities rest on, and starts that owe nothing to the data."""
+"""Bounds on rows, which sensitivities assume, and random starts that do not depend on the data."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _HALVINGS = 12  # of the range in which the separation is sought
 def bounded_rows(
     X: np.ndarray, norm_bound: float | None, out_of_bounds: str
 ) -> tuple[np.ndarray, float, tuple[str, ...]]:
-    """Return rows within a ball about the origin, its radius, and what the data told of it.
+    """Return rows clipped to a ball about the origin, its radius, and leaks into the radius.
 
-    What becomes of a row depends on that row alone, bit for bit.
+    Each row is clipped independently of all others, bit for bit.
 
     Parameters
     ----------
@@ -37,10 +37,9 @@ def bounded_rows(
         Largest Euclidean norm, from 1e-100 to 1e100; None takes the largest of the data, which
         leaks.
     out_of_bounds : {"clip", "error"}
-        ``"clip"``: longer rows are clipped to the ball, with a warning; of rows with infinite
-        entries those alone count, and entries that are NaN count as 0. ``"error"``: rows that are
-        longer, or not finite, are refused. Warning and error tell whoever holds the data; that
-        there was one is outside every guarantee.
+        ``"clip"``: longer rows are clipped to the ball, with a warning; in rows with infinite
+        entries only those count, and NaN counts as 0. ``"error"``: rows that are longer or not
+        finite are refused. The warning and the error are outside every guarantee.
 
     Returns
     -------
@@ -49,7 +48,7 @@ def bounded_rows(
     radius : float
         Positive.
     leaks : tuple of str
-        Empty, or what was taken from the data without noise.
+        Empty, or the values taken from the data without noise.
 
     Raises
     ------
@@ -97,7 +96,7 @@ def bounded_rows(
 def row_norms(X: np.ndarray) -> np.ndarray:
     """Return the Euclidean norm of each row, (n_samples,); entries are added up in their order.
 
-    So a norm is of that row alone on any processor, which NumPy's sums do not promise.
+    On any processor, a norm then depends only on its row; NumPy's sums do not guarantee this.
     """
     norms = np.empty(len(X))
     _norms(X, norms)
@@ -137,12 +136,12 @@ def _only_infinite(rows: np.ndarray) -> np.ndarray:
 
 
 def directions(X: np.ndarray) -> np.ndarray:
-    """Return rows at norm 1, each by itself, bit for bit; rows of zeros stay.
+    """Return rows scaled to norm 1, each independently, bit for bit; rows of zeros stay.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Any numbers, in C order. NaN counts as 0; of rows with infinite entries those alone count.
+        Any numbers, in C order. NaN counts as 0; in rows with infinite entries only those count.
 
     Returns
     -------
@@ -191,7 +190,7 @@ def uniform_in_ball(n_points: int, n_features: int, rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class Box:
-    """An axis-parallel box that rows are declared to lie in.
+    """An axis-parallel box of declared bounds.
 
     Attributes
     ----------
@@ -215,8 +214,8 @@ class Box:
     def clipped(self, X: np.ndarray) -> np.ndarray:
         """Return the nearest points of the box, in the precision of X; NaN becomes its middle.
 
-        Corners that X's precision does not hold are rounded inwards: sensitivities rest on them.
-        Where it holds no number of the box, the points are float64.
+        Corners that X's precision cannot represent are rounded inwards, because sensitivities
+        assume the bounds. If it can represent no number of the box, the points are float64.
         """
         low, high = self._corners(X.dtype)
         if not (low <= high).all():
@@ -240,12 +239,12 @@ class Box:
 def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the largest value of each feature.
 
-    Rows are folded side by side, so that NumPy compares many numbers in a step, not one.
+    Several rows are placed side by side, so that NumPy compares many numbers in a step.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        At least one row; in C order, or it is copied. Features with NaN have extremes NaN.
+        At least one row; in C order, or it is copied. The extremes of features with NaN are NaN.
 
     Returns
     -------
@@ -266,7 +265,7 @@ def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def declared_box(
     X: np.ndarray, bounds: Bounds | None, out_of_bounds: str
 ) -> tuple[Box, bool, tuple[str, ...]]:
-    """Return the box that bounds declare, whether rows leave it, and what the data told of it.
+    """Return the declared box, whether rows lie outside, and leaks into the box.
 
     Parameters
     ----------
@@ -276,9 +275,8 @@ def declared_box(
         Each a number or an array of shape (n_features,), ``low < high``, of magnitude up to
         1e100. None takes the smallest box that holds the rows, which leaks.
     out_of_bounds : {"clip", "error"}
-        Whether rows outside are announced by a warning, so that the caller draws them in to the
-        box, by `Box.clipped`, or refused. Both tell whoever holds the data; that there was one is
-        outside every guarantee.
+        ``"clip"``: rows outside are announced by a warning, and the caller clips them by
+        `Box.clipped`. ``"error"``: they are refused. Warning and error are outside every guarantee.
 
     Returns
     -------
@@ -286,7 +284,7 @@ def declared_box(
     is_outside : bool
         Whether some row lies outside.
     leaks : tuple of str
-        Empty, or what was taken from the data without noise.
+        Empty, or the values taken from the data without noise.
 
     Raises
     ------
@@ -321,12 +319,12 @@ def declared_box(
 
 
 def bounds_of(estimator: Any) -> Bounds | None:
-    """Return an estimator's bounds; those by names of columns in the order of its columns.
+    """Return an estimator's bounds; bounds by column name are put in the order of its columns.
 
     Raises
     ------
     ValueError
-        If bounds are by name and the rows that it was given have no such names, or others.
+        If bounds are by name and the rows have no names or other names.
     """
     bounds = estimator.bounds
     if not isinstance(bounds, Mapping):
@@ -429,8 +427,8 @@ def separated_points(
     """Return random points that keep away from each other and from the border.
 
     Points are drawn one after the other, at a distance of at least a from the border and 2a from
-    those before. When 100 draws in a row fail, a was too large; the largest a that succeeds is
-    sought by bisection. Su et al. start k-means so, in the cube.
+    earlier points. If 100 successive draws fail, a was too large; the largest a that succeeds is
+    found by bisection. Su et al. start k-means in this way, in the cube.
 
     Parameters
     ----------

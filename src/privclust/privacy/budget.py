@@ -1,7 +1,7 @@
-"""A ledger of privacy: what fits, sketches and commands have spent, and what is left.
+"""A privacy ledger: the budget spent by fits, sketches and commands, and the budget left.
 
-Ledgers that are open are known to the whole process, whatever thread a fit runs in, and to the
-processes that it starts, through an environment variable.
+Open ledgers are known to all threads of the process and, through an environment variable, to the
+processes that it starts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOKEN = secrets.token_hex(8)  # numbers of processes come again; a forked one h
 
 
 def _new_lock() -> None:
-    """Give a forked process a lock of its own: a thread that is not there may hold the old one."""
+    """Give a forked process its own lock: a thread of the parent may hold the old one."""
     global _LOCK
     _LOCK = threading.RLock()
 
@@ -50,42 +50,42 @@ if hasattr(os, "register_at_fork"):
 
 
 class Budget:
-    """A ledger that counts what is released within its block, and refuses what exceeds it.
+    """A ledger that counts the releases within its block and refuses those that exceed it.
 
-    Each private fit, sketch or release within the block draws on the ledger before it releases
-    anything: fits in all threads of this process, refits, `partial_fit`, and each fit of a
-    scikit-learn search. A fit that would exceed the limit raises `BudgetError`. (A search with
-    ``error_score`` other than ``"raise"`` turns that into a score of nan; nothing is released.)
+    Each private fit, sketch or release within the block is charged before it releases anything:
+    fits in all threads of this process, refits, `partial_fit`, and each fit of a scikit-learn
+    search. A fit that would exceed the limit raises `BudgetError`. (A search with ``error_score``
+    other than ``"raise"`` turns this into a score of nan.)
 
-    A fit that fails after it has drawn stays counted: what it had released may have been seen.
-    Of ledgers within one another each is drawn on, or none. A ledger is for one set of records;
-    fits of disjoint sets of people have a ledger each.
+    A fit that fails after its charge stays counted, because its releases may have been seen. Nested
+    ledgers are all charged, or none is. A ledger is for one set of records; use one ledger for each
+    of several disjoint sets of people.
 
-    The limit is proved for fits that are chosen beforehand. Where their prices are chosen by what
-    earlier ones released, it is proved at delta = 0 (addition) and for `rho` [1]_, [2]_; for other
-    deltas the composed epsilon is that of the fits that were made, as if they had been planned.
+    The limit is proved for fits that are chosen beforehand. If their privacy losses depend on
+    earlier releases, it is proved at delta = 0 (addition) and for `rho` [1]_, [2]_; for other
+    deltas the composed epsilon is that of the same fits chosen beforehand.
 
-    Workers in other processes (joblib with ``n_jobs``) draw on a ledger in a file (`open`), and are
-    refused by one in memory, which they cannot write to. Processes that were started before the
-    block know nothing of it; joblib's own are started again.
+    Workers in other processes (joblib with ``n_jobs``) charge a ledger in a file (`open`). A ledger
+    in memory refuses them, because they cannot write to it. Processes started before the block do
+    not know the ledger; joblib's own are started again.
 
     A file in which an entry was changed, removed or moved is refused. So is an older copy, as long
     as the account that runs this has seen a newer one: each account notes the newest state of its
-    ledgers in ``$XDG_STATE_HOME/privclust/ledgers`` (``~/.local/state`` if unset). No file can
-    prevent that an older copy is spent on another machine, in another account, or after the note
-    was deleted, nor that a second ledger is begun for the same records.
+    ledgers in ``$XDG_STATE_HOME/privclust/ledgers`` (``~/.local/state`` if unset). A file cannot
+    prevent the use of an older copy on another machine, in another account or after the note was
+    deleted, nor a second ledger for the same records.
 
     Parameters
     ----------
     epsilon : float or None
         In nats, greater than 0: the limit of the composed epsilon at `delta`.
     delta : float, default=0
-        In [0, 1). At 0 only pure guarantees are taken.
+        In [0, 1). At 0 only pure guarantees are accepted.
     rho : float or None
         Greater than 0: the limit in zCDP, in place of epsilon and delta.
     neighbours : {"replace-one", "add-remove"} or Neighbours, default="replace-one"
-        Relation that is counted in. Guarantees for added or removed records are turned into ones
-        for replaced records; the other way is refused.
+        Relation of the limit. Guarantees for added or removed records are converted to replaced
+        records; the converse is refused.
 
     Raises
     ------
@@ -144,25 +144,25 @@ class Budget:
         rho: float | None = None,
         neighbours: Neighbours | str | None = None,
     ) -> Budget:
-        """Return the ledger in a file, which is written if there is none.
+        """Return the ledger in a file; the file is created if it does not exist.
 
-        Processes that draw on it at the same time wait for one another (a lock on a file beside
-        it, ``<path>.lock``). Its limits are fixed when it is written. A symbolic link is followed
-        to the file, and the lock is that of the file.
+        Processes that charge it at the same time wait for one another (a lock on the file
+        ``<path>.lock``). Its limits are fixed at creation. A symbolic link is followed, and the
+        lock is that of its target.
 
         Parameters
         ----------
         path : path
-            JSON. It holds guarantees, no data.
+            JSON file with guarantees and no data.
         epsilon, delta, rho, neighbours
-            As of the class. Of a ledger that is there, they may be left out.
+            As for the class. For an existing ledger they may be left out.
 
         Raises
         ------
         BudgetError
-            If the file is damaged (it is never written anew), is older than a copy that was seen,
-            has a second name (a hard link), is of the older format without digests, or has other
-            limits; or there is no file and no limit is given.
+            If the file is damaged (it is never replaced), is older than a copy already seen, has a
+            second name (a hard link), has the older format without digests, or has other limits; or
+            if there is neither a file nor a limit.
         """
         path = Path(path).resolve()
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
@@ -198,7 +198,7 @@ class Budget:
 
     @property
     def entries(self) -> tuple[Guarantee, ...]:
-        """What was drawn, in order, in the relation of the ledger."""
+        """The guarantees charged, in order, in the ledger's relation."""
         if self.path is None:
             return self._entries
         with _LOCK, file_lock(self.path):
@@ -206,44 +206,41 @@ class Budget:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all that was drawn promises together."""
+        """The total guarantee of all charges."""
         return self._composed(self.entries)
 
     @property
     def spent(self) -> float:
-        """Composed epsilon at the ledger's delta, or rho of a ledger in rho."""
+        """Composed epsilon at the ledger's delta, or rho for a ledger in rho."""
         return self._cost(self.entries)
 
     def remaining(self, delta: float | None = None) -> float:
-        """Return what is left: the limit less what is spent, at least 0.
+        """Return the budget left: the limit minus the budget spent, at least 0.
 
-        Gaussian noise composes better than by addition, so that a fit may pass that asks for a
-        little more; one that asks for this or less, and for no delta, always does.
+        A fit that asks for this or less, without a delta, is always accepted. One that asks for
+        slightly more may be, because Gaussian noise composes better than by addition.
 
         Parameters
         ----------
         delta : float or None
-            In [0, 1): where epsilon is taken; the ledger's own where None. Not of a ledger in rho.
+            In [0, 1): where epsilon is evaluated; None takes the ledger's. Not for a ledger in rho.
         """
         if delta is not None and self.rho is not None:
             raise ValueError("delta: a ledger in rho has none")
         return max(0.0, self._limit - self._cost(self.entries, delta))
 
     def spend(self, guarantee: Guarantee) -> None:
-        """Draw a guarantee on this ledger alone, such as of a release by other software.
+        """Charge a guarantee only to this ledger, such as that of a release by other software.
 
         Raises
         ------
         BudgetError
-            If it would exceed the limit, promises nothing, or is for another relation.
+            If it exceeds the limit, guarantees nothing, or is for another relation.
         """
         _spend([self], guarantee)
 
     def check(self, guarantee: Guarantee) -> None:
-        """Raise the `BudgetError` that `spend` would; draw nothing.
-
-        For work that is long before it releases anything, such as reading files.
-        """
+        """Raise the `BudgetError` that `spend` would raise; charge nothing."""
         with _LOCK, file_lock(self.path) if self.path else contextlib.nullcontext():
             self._extended(guarantee)
 
@@ -316,7 +313,7 @@ class Budget:
         return math.inf if any(loss.delta for loss in losses) else total_epsilon(losses)
 
     def _extended(self, guarantee: Guarantee) -> tuple[Guarantee, ...]:
-        """Return the entries with one more, or refuse it; the ledger is locked."""
+        """Return the entries with a new one, or refuse it; the ledger is locked."""
         if self.path is None and os.getpid() != self._process:
             raise _other_process()
         entries = self._entries if self.path is None else _read(self.path)._entries
@@ -365,14 +362,14 @@ class Budget:
 
 
 def charge(guarantee: Guarantee) -> None:
-    """Draw a guarantee on the open ledgers, before anything private is released.
+    """Charge a guarantee to the open ledgers, before anything private is released.
 
     Does nothing where no ledger is open.
 
     Raises
     ------
     BudgetError
-        If one of them refuses it; then it is drawn on none.
+        If one of them refuses it; then none is charged.
     """
     with _LOCK:
         ledgers = [*_OPEN, *_inherited()]
@@ -381,13 +378,13 @@ def charge(guarantee: Guarantee) -> None:
 
 
 def is_open() -> bool:
-    """Return whether fits are charged to a ledger now."""
+    """Return whether a ledger is open, so that fits are charged."""
     with _LOCK:
         return bool(_OPEN or _inherited())
 
 
 def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
-    """Draw on all ledgers or on none; files first, since writing them may fail."""
+    """Charge all ledgers or none; files first, since writing them may fail."""
     distinct = {ledger.path or id(ledger): ledger for ledger in ledgers}.values()
     files = sorted((ledger for ledger in distinct if ledger.path), key=lambda one: one.path)
     memory = [ledger for ledger in distinct if not ledger.path]
@@ -403,7 +400,7 @@ def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
 
 
 def _with_losses(guarantee: Guarantee) -> Guarantee:
-    """Count what was stated without releases as one release of that price, not as nothing."""
+    """Count a guarantee without releases as one release of that loss, not as nothing."""
     if guarantee.releases:
         return guarantee
     epsilon, delta = guarantee.epsilon, guarantee.delta
@@ -420,7 +417,7 @@ def _with_losses(guarantee: Guarantee) -> Guarantee:
 
 
 def _tell_workers() -> None:
-    """Name what is open to processes that start from now on, and let joblib start its own anew."""
+    """Name open ledgers to processes that start from now on; make joblib start new ones."""
     ours = [{"process": _process(), "path": ledger.path and str(ledger.path)} for ledger in _OPEN]
     listed = [entry for entry in _listed() if entry["process"] != _process()] + ours
     if listed:
@@ -440,7 +437,7 @@ def _process() -> str:
 
 
 def _listed() -> list[dict[str, Any]]:
-    """What the environment says is open."""
+    """The open ledgers listed in the environment."""
     return json.loads(os.environ.get(_VARIABLE, "[]"))
 
 
@@ -461,7 +458,7 @@ def _other_process() -> BudgetError:
 
 
 def _read(path: Path) -> Budget:
-    """Read a ledger; what cannot be read for certain is refused."""
+    """Read a ledger; a doubtful file is refused."""
     try:
         limits, guarantees = _ledger_file.read(path)
         ledger = Budget(**limits)

@@ -1,11 +1,11 @@
-"""The records that a private estimator is given, and what of a fitted one may leave.
+"""The records given to a private estimator, and the attributes of a fitted one that are released.
 
-One record must not decide between a result and an error. With ``out_of_bounds="clip"`` any row is
-therefore brought into the ball or box, by a rule that looks at that row alone
-(`privclust.privacy.bounds`), and where the number of rows is private, any number of them is taken.
-What an estimator raises nevertheless is about shapes and types, which are public, and names no
-entry of the data. ``out_of_bounds="error"`` is for data that are known to keep to the bounds: its
-error is an event outside of the guarantee, which says so.
+One record must not decide between a result and an error. With ``out_of_bounds="clip"`` each row is
+therefore clipped to the ball or box by a rule that depends only on that row
+(`privclust.privacy.bounds`). If the number of rows is private, any number is accepted. Other errors
+concern shapes and types, which are public, and contain no entry of the data.
+``out_of_bounds="error"`` is for data known to lie within the bounds; the guarantee says that its
+error is not covered.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method `fit` that leaves an estimator fitted wholly, or as not fitted.
+    """Return a method `fit` that leaves an estimator either fully fitted or unfitted.
 
-    What the fit before has set is forgotten first. A fit that is refused, or interrupted, forgets
-    all that it has set: no attribute of one fit stands beside the guarantee of another.
+    The attributes of an earlier fit are removed first. A fit that is refused or interrupted removes
+    its own, so that attributes of one fit never appear with the guarantee of another.
     """
 
     @functools.wraps(fit)
@@ -72,7 +72,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _note_points(estimator: Any) -> None:
-    """Put into the guarantee of a fit why it is weak, if it is, and warn of that; and of lists."""
+    """Add caveats to the guarantee of a fit, if it is weak or X is a list, and warn."""
     guarantee = getattr(estimator, "guarantee_", None)
     if guarantee is None:
         return
@@ -117,13 +117,13 @@ def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class PrivateEstimator:
-    """An estimator whose fitted attributes are private but for some, which stay with the data.
+    """An estimator with private fitted attributes, except for some that stay with the data.
 
-    A fit is whole or not at all: `all_or_nothing`. A call of ``partial_fit`` that raises leaves the
-    estimator as it was.
+    A fit succeeds fully or leaves the estimator unfitted (`all_or_nothing`). A call of
+    ``partial_fit`` that raises leaves it as before.
 
-    Files, pickles and copies for other processes leave out what is not released: `_NOT_RELEASED`
-    names such attributes, which are there after `fit` for whoever holds the data.
+    Files, pickles and copies for other processes leave out the attributes named in `_NOT_RELEASED`,
+    which after `fit` only the holder of the data has.
     """
 
     guarantee_: Guarantee
@@ -141,14 +141,14 @@ class PrivateEstimator:
                 setattr(cls, name, whole(vars(cls)[name]))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what may leave: all but attributes that are not released."""
+        """Return all released attributes."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
 
     def released(self) -> Self:
         """Return a copy without attributes that the guarantee does not cover.
 
-        Pickles are made of the same.
+        Pickles contain the same attributes.
 
         Returns
         -------
@@ -161,14 +161,14 @@ class PrivateEstimator:
         return other
 
     def __sklearn_tags__(self) -> Any:
-        """Say that NaN and text are taken where rows are brought into declared bounds."""
+        """Say that NaN and text are accepted where rows are clipped to declared bounds."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.string = takes_any_row(self)
         return tags
 
 
 def warn_of_score(estimator: Any) -> None:
-    """Give a PrivacyLeakWarning where a fit has a guarantee, which scores do not keep."""
+    """Warn that the guarantee of a fit does not cover scores (PrivacyLeakWarning)."""
     if getattr(estimator, "guarantee_", None) is None or estimator.guarantee_.definition == "none":
         return
     warn_caller(
@@ -180,7 +180,7 @@ def warn_of_score(estimator: Any) -> None:
 
 
 def takes_any_row(estimator: Any) -> bool:
-    """Return whether rows are brought into bounds that are declared, or to norm 1."""
+    """Return whether rows are clipped to declared bounds, or scaled to norm 1."""
     if getattr(estimator, "_SCALES_ROWS", False):
         return True
     return _declares_bounds(estimator) and getattr(estimator, "out_of_bounds", "clip") == "clip"
@@ -192,7 +192,7 @@ def _declares_bounds(estimator: Any) -> bool:
 
 
 def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:
-    """Return what a guarantee says of rows outside the bounds that the estimator declares."""
+    """Return the caveats of a guarantee on rows outside the declared bounds."""
     leaves_out = getattr(estimator, "missing", None) == "drop"
     if getattr(estimator, "_SCALES_ROWS", False):
         return (_ANY_WHOLE_DIRECTION if leaves_out else _ANY_DIRECTION,)
@@ -210,34 +210,34 @@ def private_records(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     reset: bool = True,
 ) -> PrivateRecords:
-    """Return the rows of X that count, checked for what is public of them.
+    """Return the rows of X that count, after checks of their public properties.
 
     Parameters
     ----------
     estimator : estimator
-        Its `n_features_in_` is set or, without `reset`, compared. Where it `takes_any_row`, entries
-        may be infinite or NaN. With a parameter ``missing="drop"`` rows with NaN do not count.
+        Its `n_features_in_` is set or, without `reset`, compared. If it `takes_any_row`, entries
+        may be infinite or NaN. With ``missing="drop"`` rows with NaN do not count.
     X : array-like of shape (n_samples, n_features)
     groups : array-like of shape (n_samples,) or None
-        The person of each row. Rows of nobody do not count.
+        The person of each row. Rows without an ID do not count.
     dtype : dtype or list of dtype
-        As of scikit-learn's ``check_array``.
+        As for scikit-learn's ``check_array``.
     neighbours : Neighbours or str
-        With ``"add_remove"`` there may be no rows at all.
+        With ``"add_remove"`` X may have no rows.
     reset : bool
 
     Returns
     -------
     PrivateRecords
-        Rows in C order; X itself where it is so already and all rows count.
+        Rows in C order; X itself if it is in C order and all rows count.
 
     Raises
     ------
     TypeError
         If X holds no rows: a sketch, or an iterator, which can be read only once.
     ValueError
-        If X has another shape or type, or entries that are not finite and may not be. No entry is
-        named.
+        If X has another shape or type, or entries that are not finite where they must be. No entry
+        is quoted.
 
     Warns
     -----
@@ -306,10 +306,10 @@ def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
-    """Return what scikit-learn's ``validate_data`` does, of a table whose cells are read alone.
+    """Return the result of scikit-learn's ``validate_data``, with each cell read independently.
 
-    Types that hold no numbers are refused as types (`privclust.records.matrix`). Names of columns
-    are taken from X itself. ``ensure_all_finite="no NaN"`` takes infinite entries.
+    Types without numbers are refused (`privclust.records.matrix`). Names of columns are taken from
+    X itself. ``ensure_all_finite="no NaN"`` accepts infinite entries.
     """
     numbers = numbers_of_table(X, options.pop("width", None))
     finite = options.pop("ensure_all_finite", True)
@@ -322,7 +322,7 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
 
 
 def check_finite(X: np.ndarray, may_be_infinite: bool = False, is_untyped: bool = False) -> None:
-    """Raise a ReadingError if an entry is NaN, as one is that is no number, or infinite."""
+    """Raise a ReadingError if an entry is infinite or NaN (as entries that are no numbers are)."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum(dtype=np.float64)
     if np.isfinite(total) or (may_be_infinite and not np.isnan(X).any()):
@@ -362,9 +362,9 @@ def _without_entries(message: str) -> str:
 
 
 def _one_type(X: ArrayLike, dtype: Any) -> Any:
-    """Return one type of those that are allowed; of a table of columns the first.
+    """Return one of the allowed types; for a table of columns the first.
 
-    A cell may decide of which type a table's columns are; that of an array is public.
+    A cell may decide the types of a table's columns; the type of an array is public.
     """
     if not isinstance(dtype, list):
         return dtype

@@ -1,4 +1,4 @@
-r"""The Gaussian mechanism's delta, compared with a float without any error of rounding.
+r"""Comparison of the Gaussian mechanism's delta with a float, without rounding errors.
 
 With r the sensitivity over the deviation of the noise, it is (epsilon, delta)-private exactly if
 
@@ -6,9 +6,9 @@ With r the sensitivity over the deviation of the noise, it is (epsilon, delta)-p
     \Phi\left(\frac{r}{2} - \frac{\epsilon}{r}\right)
     - e^{\epsilon} \Phi\left(-\frac{r}{2} - \frac{\epsilon}{r}\right) \le \delta
 
-(B. Balle and Y.-X. Wang, ICML 2018, Theorem 8). Doubles lose this difference where noise is large
-or delta small. Here it is taken with as many bits as it needs, and what is searched for is returned
-from the side on which the inequality was seen to hold.
+(B. Balle and Y.-X. Wang, ICML 2018, Theorem 8). Doubles lose this difference if noise is large or
+delta small. Here it is computed with as many bits as needed, and searches return a value for which
+the inequality was seen to hold.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEARCH_STEPS = 44  # halvings of the last factor of 2: one part in 10^13
 
 
 def is_private(ratio: float, epsilon: float, delta: float) -> bool:
-    """Return whether noise of this ratio is surely (epsilon, delta)-private, with ratio rounded up.
+    """Return whether noise of this ratio, rounded up, is certainly (epsilon, delta)-private.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
 
 
 def _second_term(mp: Any, u: Any, v: Any, epsilon: Any) -> Any:
-    """Lower bound on e^epsilon Phi(-v), exact but for the last bits where v is not huge."""
+    """Lower bound on e^epsilon Phi(-v), exact up to the last bits if v is not huge."""
     if v < _HUGE:
         return mp.exp(epsilon) * mp.ncdf(-v)
     # e^epsilon phi(v) = phi(u), and Phi(-v) >= phi(v) v / (1 + v^2) (R. D. Gordon, 1941)
@@ -75,9 +75,9 @@ def _second_term(mp: Any, u: Any, v: Any, epsilon: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def least_sigma(epsilon: float, delta: float) -> float:
-    """Return the least noise, of a statistic of sensitivity 1, that is (epsilon, delta)-private.
+    """Return the least sigma for sensitivity 1 that is (epsilon, delta)-private.
 
-    A part in 10^9 is added. A ValueError says so where it is larger than the largest float.
+    A part in 10^9 is added. A ValueError is raised if it is larger than the largest float.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def least_sigma(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def least_epsilon(rho: float, delta: float) -> float:
-    """Return the least epsilon, rounded up, at this delta for Gaussian noise of a zCDP parameter.
+    """Return the least epsilon at this delta, rounded up, of Gaussian noise with a zCDP parameter.
 
-    That is ``rho = ratio**2 / 2``, positive. It is 0 or infinite where no float between holds.
+    That is ``rho = ratio**2 / 2``, positive. It is 0 or infinite if no float between them holds.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def least_epsilon(rho: float, delta: float) -> float:
 
 
 def _in_doubles(ratio: float, epsilon: float, delta: float) -> bool | None:
-    """What `is_private` says, in doubles: right but near the border, or where delta is small."""
+    """`is_private` in doubles: right except near the border or for small delta."""
     u, v = epsilon / ratio - ratio / 2.0, epsilon / ratio + ratio / 2.0
     second = math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(v / math.sqrt(2.0))
     return math.erfc(u / math.sqrt(2.0)) - second <= 2.0 * delta
@@ -126,8 +126,8 @@ def _in_doubles(ratio: float, epsilon: float, delta: float) -> bool | None:
 def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> float:
     """Return the least positive float that has a property that larger ones keep, from above.
 
-    `roughly` guesses the property. What is returned does not depend on it, but the time does: from
-    two values beside the guess follows what holds for all that do not lie between them.
+    `roughly` guesses the property. The result does not depend on it, but the time does: two values
+    around the guess decide the property of all values that do not lie between them.
     """
     guess = _bisected(roughly)
     fails, works = 0.0, math.inf
@@ -138,7 +138,7 @@ def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> 
 
 
 def _bisected(holds: Callable[[float], bool]) -> float:
-    """The same, by halving: a part of 10^13 above the least."""
+    """The same by bisection: at most a part in 10^13 above the least."""
     low, high = -1022, 1024  # exponents of 2: it fails at the first and holds at the second
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,25 +1,25 @@
 r"""Rows of one person, or of any other group that is protected as a whole.
 
 Each row of a group of n rows gets the weight 1 / n, so that a group is a weighted mean of rows. Let
-what one row adds to a sum lie in a set S. What a group adds then lies in the convex hull of S,
-whose diameter in any norm is that of S, and whose largest norm is that of S: exchanging one group
-for another, adding or removing one changes the sum by no more than one row does where each row
-counts for itself. A sensitivity that is proved for rows holds for groups, and noise does not grow.
+a row's contribution to a sum lie in a set S. A group's contribution then lies in the convex hull of
+S, which has the diameter and the largest norm of S, in any norm. Replacing, adding or removing a
+group therefore changes the sum by no more than doing so with a row where each row counts for
+itself. A sensitivity that is proved for rows holds for groups, and noise does not grow.
 
-**Exact.** Sums of fixed point have no room for fractions 1 / n. But rows of groups of one size n
-have one weight, so they are added up as rows are, exactly, to integers :math:`M_n`, and
+**Exact.** Fixed-point sums cannot represent fractions 1 / n. But rows of groups of one size n have
+the same weight, so they are added up exactly, like rows, to integers :math:`M_n`, and
 `weighted_sums` returns
 
 .. math:: T = M_1 + \sum_{n > 1} R_n(M_n), \qquad
           R_n(m) = \lfloor m / n \rfloor - \lfloor m / (n 2^s) \rfloor
                  = (1 - 2^{-s}) \frac{m}{n} + \rho, \quad |\rho| < 1 \text{ unit } (2^{-b}).
 
-Groups of one row are rows, bit for bit. For all others the shift s makes up for what is rounded.
-Let D be the diameter of S and N its largest norm, in the norm of the sensitivity, and u the norm of
-one unit in every entry. A group that comes or goes changes one :math:`M_n`, by n times a point h
+Groups of one row are rows, bit for bit. For all others the shift s compensates for rounding. Let D
+be the diameter of S and N its largest norm, in the norm of the sensitivity, and u the norm of one
+unit in every entry. A group that is added or removed changes one :math:`M_n`, by n times a point h
 of the hull: T changes by :math:`(1 - 2^{-s}) h` and less than two units an entry, by
-:math:`(1 - 2^{-s}) N + 2 u` at most. One exchanged for another changes two of them (or one twice):
-with weights :math:`a, a' \le 1` in parts of 1 / n, of which at most one is 1,
+:math:`(1 - 2^{-s}) N + 2 u` at most. Replacing a group changes two of them (or one twice): with
+weights :math:`a, a' \le 1` in parts of 1 / n, of which at most one is 1,
 
 .. math:: |a h - a' h'| + 4 u \le \max(a', a) D - |a - a'| (D - N) + 4 u
           \le D - 2^{-s} (D - N) + 4 u,
@@ -27,10 +27,9 @@ with weights :math:`a, a' \le 1` in parts of 1 / n, of which at most one is 1,
 as :math:`|a h - a' h'| \le a' |h - h'| + (a - a') |h|` for :math:`a' \le a`, and D - N is
 at most N. Both are within the bounds of a row where :math:`2^{-s} (D - N) \ge 4 u`. Sensitivities
 here have :math:`D = 2 N` in l1, and :math:`D \ge \sqrt 2 N` in l2, as rows in different clusters
-are orthogonal. So :math:`2^{-s} \ge 16\, u / N` is enough, and s is the largest such number. Where
-no entry is weighed by more than N, u / N is at most the number of entries times :math:`2^{-b}`: for
-1,000 entries of 30 bits a group of several rows weighs :math:`2^{-16}` less than one row, and that
-is all.
+are orthogonal. So :math:`2^{-s} \ge 16\, u / N` is enough, and s is the largest such number. If no
+entry has a weight above N, u / N is at most the number of entries times :math:`2^{-b}`: for 1,000
+entries of 30 bits, a group of several rows weighs only :math:`2^{-16}` less than one row.
 """
 
 from __future__ import annotations
@@ -65,14 +64,14 @@ _NOBODYS = (
 
 @dataclass(frozen=True)
 class Groups:
-    """How many rows the group of each row has.
+    """The number of rows in the group of each row.
 
     Attributes
     ----------
     sizes : ndarray of shape (n_samples,), int64
-        0 for a row that belongs to nobody, which contributes nothing.
+        0 for a row without a group, which contributes nothing.
     count : int
-        How many groups there are.
+        The number of groups.
     """
 
     sizes: np.ndarray
@@ -80,25 +79,25 @@ class Groups:
 
     @classmethod
     def of(cls, groups: ArrayLike | Groups, n_samples: int) -> Groups:
-        """Return the sizes of groups by whose each row is.
+        """Return the sizes of groups from the ID of each row.
 
         Parameters
         ----------
         groups : array-like of shape (n_samples,)
             The person of each row: numbers, text or times, each read by itself, so that 3, 3.0 and
-            "3" are one person. A row whose entry is missing (None, NaN, blank) belongs to nobody.
+            "3" are one person. A row with a missing entry (None, NaN, blank) has no group.
         n_samples : int
 
         Returns
         -------
         Groups
-            What is one already stays as it is.
+            A `Groups` object is returned unchanged.
 
         Raises
         ------
         privclust.records.errors.ReadingError
-            If there are more or fewer than rows, or their type is one of durations, complex numbers
-            or nested values.
+            If their number differs from the rows, or they are durations, complex numbers or nested
+            values.
 
         Examples
         --------
@@ -114,7 +113,7 @@ class Groups:
 
     @classmethod
     def of_codes(cls, codes: np.ndarray, n_codes: int) -> Groups:
-        """Return the sizes of groups by codes from 0 to `n_codes` - 1, -1 for rows of nobody."""
+        """Return the sizes of groups from codes below `n_codes`, -1 for rows without a group."""
         counts = np.bincount(codes[codes >= 0], minlength=n_codes)
         return cls(np.append(counts, 0)[codes], int(np.count_nonzero(counts)))
 
@@ -127,18 +126,18 @@ class Groups:
     def units(self) -> np.ndarray:
         """The weight of each row in whole units of 2^-30, rounded down, (n_samples,), int64.
 
-        Those of a group add up to 1 at most: where each row is counted once, in units, a group adds
-        a point of the convex hull of what a row adds and of 0, without a margin.
+        The weights of a group add up to at most 1. If each row is counted once, in units, a group
+        adds a point of the convex hull of 0 and the rows' contributions, without a margin.
         """
         return np.where(self.sizes > 0, 2**UNIT_BITS // np.maximum(self.sizes, 1), 0)
 
     def rows(self, start: int, stop: int) -> Groups:
-        """Return those of a part of the rows; the first part alone counts the groups."""
+        """Return the groups of a part of the rows; only the first part counts the groups."""
         return Groups(self.sizes[start:stop], 0 if start else self.count)
 
 
 def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
-    """Return a number for the person of each row, -1 for nobody, and how many persons there are.
+    """Return a number for the person of each row (-1 without an ID), and the number of persons.
 
     Errors are those of `Groups.of`.
     """
@@ -153,23 +152,23 @@ def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
 
 
 def first_rows(groups: ArrayLike, most_rows: int) -> np.ndarray:
-    """Return which rows are among the first so many of their group.
+    """Return which rows are among the first `most_rows` of their group.
 
-    What is kept of a group depends on its own rows alone. A fit to the rows that are kept, with
-    ``neighbours="add_remove"``, counts every one of them; `Guarantee.to_groups` says what it
-    promises a person.
+    The rows kept of a group depend only on its own rows. A fit to the kept rows with
+    ``neighbours="add_remove"`` counts each of them; `Guarantee.to_groups` gives its guarantee for a
+    person.
 
     Parameters
     ----------
     groups : array-like of shape (n_samples,)
-        The person of each row, as of `Groups.of`.
+        The person of each row, as for `Groups.of`.
     most_rows : int
         At least 1, known without the data.
 
     Returns
     -------
     ndarray of shape (n_samples,), bool
-        False for a row that belongs to nobody.
+        False for a row without an ID.
 
     Raises
     ------
@@ -197,19 +196,19 @@ def checked_groups(groups: ArrayLike | None, X: np.ndarray) -> Groups | None:
 
 
 def unit_of(groups: Groups | str | None) -> str:
-    """Return what is protected, rows or groups; of a table a column may say whose they are."""
+    """Return the protected unit, row or group; a column of a table may identify persons."""
     return ROW if groups is None else GROUP
 
 
 def counted_rows(
     part: np.ndarray | GroupedRows, strict: bool
 ) -> tuple[np.ndarray, Groups | None, int]:
-    """Return the rows of a part of a table that count, whose they are, and how many are left out.
+    """Return the rows of a part of a table that count, their groups, and the number left out.
 
     Parameters
     ----------
     part : ndarray of shape (n, n_features) or GroupedRows
-        With NaN where an entry is missing or cannot be read.
+        NaN marks entries that are missing or cannot be read.
     strict : bool
         True: a row that does not count is an error.
 
@@ -219,12 +218,12 @@ def counted_rows(
     groups : Groups or None
         None: each row is a record.
     n_left_out : int
-        Of records: rows, or groups of which no row counts.
+        Number of records left out: rows, or groups of which no row counts.
 
     Raises
     ------
     privclust.records.errors.ReadingError
-        If a row belongs to nobody or an entry is not finite, and `strict`.
+        If `strict`, and a row has no ID or an entry is not finite.
     """
     grouped = part if isinstance(part, GroupedRows) else None
     rows = part.rows if isinstance(part, GroupedRows) else part
@@ -249,10 +248,10 @@ def whole_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def number_of_records(X: np.ndarray, groups: Groups | None) -> int:
-    """Return the number of what is protected: of rows, or of groups.
+    """Return the number of protected units: of rows, or of groups.
 
-    With groups that of rows is private, whatever the neighbours: one group may have more of them
-    than another.
+    With groups, the number of rows is private for both relations, because groups may differ in
+    size.
     """
     return len(X) if groups is None else groups.count
 
@@ -265,14 +264,14 @@ def with_groups(
     Parameters
     ----------
     stream : iterable of ndarray
-        Of rows. A group's may lie in several chunks.
+        Chunks of rows. A group's rows may lie in several chunks.
     groups : array-like of shape (n_samples,)
-        Whose each row of the stream is, in its order.
+        The person of each row of the stream, in its order.
 
     Raises
     ------
     ValueError
-        At the end, if there are more or fewer rows; the surplus is not yielded.
+        At the end, if the number of rows differs; surplus rows are not yielded.
     """
     whole, start = Groups.of(groups, np.size(groups)), 0
     for chunk in stream:
@@ -285,20 +284,20 @@ def with_groups(
 
 
 def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]:
-    """Return the rows of arrays in parts, those of groups of one size in each.
+    """Return the rows of arrays in parts, one part for each size of group.
 
     Parameters
     ----------
     groups : Groups or None
-        None: all rows are groups of their own.
+        None: each row is its own group.
     *arrays : ndarray of shape (n_samples, ...)
 
     Returns
     -------
     list of tuples
         The size, and the rows of each array, in their order, C-contiguous; at least one tuple. Rows
-        of nobody are in none. With groups one of them is of a size above 1, if of no rows, so that
-        what they cannot be used for is refused whatever their sizes are.
+        without a group are left out. With groups, one part has a size above 1, even if it is empty,
+        so that unsupported uses are refused for all sizes.
 
     Examples
     --------
@@ -328,7 +327,7 @@ def weighted_sums(
     ----------
     terms : iterable of tuples
         The size n of groups, and the exact sums of all their rows, of one number of bits: the same
-        arrays in each tuple, and at least one tuple; sizes may come in any order, but each once.
+        arrays in each tuple, and at least one tuple; sizes in any order, each once.
     spread : float or None
         At least u / N of the module's description, in units of 2^-b. None: the number of entries;
         in l2 its root is enough.
@@ -340,7 +339,7 @@ def weighted_sums(
     Raises
     ------
     ValueError
-        If there are so many entries that what is rounded is as large as a row.
+        If there are so many entries that the rounding is as large as a row.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""What a fitted estimator promises: the releases it made, and what they compose to."""
+r"""The guarantee of a fitted estimator: its releases and their composition."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _FIXED_PARTS = (
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something was taken from the data without noise, so that the guarantee does not hold."""
+    """Information was taken from the data without noise, so that the guarantee does not hold."""
 
 
 class NoiseWarning(UserWarning):
-    """Noise hides what was asked for; told from released quantities alone."""
+    """A result is indistinguishable from noise; detected only from released quantities."""
 
 
 class WeakGuaranteeWarning(UserWarning):
-    """A guarantee holds and says little: its epsilon or its delta is large."""
+    """A guarantee holds but is weak: its epsilon or delta is large."""
 
 
 _STATEMENT_TOLERANCE = 1e-6  # relative: releases of the accountant differ by less
@@ -54,22 +54,22 @@ class Release:
     Attributes
     ----------
     name : str
-        What is released, such as ``"mixing weights"``.
+        Name of the quantity, such as ``"mixing weights"``.
     mechanism : str
         ``"laplace"``, ``"gaussian"``, ``"gamma"``, ...
     noise : str
-        Scale of the noise, in words.
+        Scale of the noise, as text.
     proof : str
         Where its sensitivity is proved.
     loss : Loss or None
-        What each costs; None where it is not differentially private.
+        The privacy loss of each release; None if it is not differentially private.
     flaw : str
         Why it is not private, where `loss` is None.
     sensitivity, scale : float or None
         Sensitivity of one release and scale of its noise, unrounded and in the same units. None
-        where no single number is public. Epsilon is ``sensitivity / scale`` of Laplace noise and of
-        the exponential mechanism, which adds no noise. Of Gaussian noise, the scale is the standard
-        deviation and rho is ``sensitivity**2 / (2 * scale**2)``.
+        where no single number is public. Epsilon is ``sensitivity / scale`` for Laplace noise and
+        the exponential mechanism, which adds no noise. For Gaussian noise, the scale is the
+        standard deviation and rho is ``sensitivity**2 / (2 * scale**2)``.
     norm : {"l1", "l2", "trace", "range"} or None
         Norm of the sensitivity, as in `privclust.privacy.Sensitivity`.
 
@@ -101,7 +101,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A statement of privacy, with what it is composed of.
+    """A privacy guarantee, with the releases that it is composed of.
 
     Parameters and methods are in natural units: epsilon, mu and tau in nats.
 
@@ -114,18 +114,18 @@ class Guarantee:
         Or its name: one row is exchanged (n fixed), or added or removed.
     releases : tuple of Release
     epsilon, delta : float
-        Of ``"pure"`` (delta = 0), ``"approximate"`` and ``"asymptotic"``.
+        For ``"pure"`` (delta = 0), ``"approximate"`` and ``"asymptotic"``.
     rho : float
-        Of ``"zcdp"``.
+        For ``"zcdp"``.
     mu, tau : float
-        Of ``"cdp"``: bound on the mean of the privacy loss, and its subgaussian deviation.
+        For ``"cdp"``: bound on the mean of the privacy loss, and its subgaussian deviation.
     seeded : bool
-        Whether the noise came from a seed. Such a run can be repeated by whoever knows the seed:
-        it serves reproduction, it is not a release.
+        Whether the noise came from a seed. Anyone who knows the seed can repeat such a run: it
+        serves reproduction and is not a release.
     caveats : tuple of str
-        What the statement rests on, or why there is none.
+        Assumptions of the guarantee, or why there is none.
     unit : {"row", "group"}
-        What is exchanged, added or removed: one row, or all rows of one group, such as a person.
+        The protected unit: one row, or all rows of one group, such as a person.
 
     Examples
     --------
@@ -167,15 +167,15 @@ class Guarantee:
         caveats: Iterable[str] = (),
         unit: str = ROW,
     ) -> Guarantee:
-        """Compose releases and state the outcome in the sense asked for.
+        """Compose releases and return the guarantee in the requested definition.
 
-        Parameters are the attributes of these names; one flawed release makes it ``"none"``, and
-        delta is where ``"approximate"`` is evaluated.
+        Parameters are the attributes of the same names. One flawed release makes it ``"none"``;
+        ``"approximate"`` is evaluated at delta.
 
         Raises
         ------
         ValueError
-            For an unknown definition or relation, or ``"pure"`` with a release that is not.
+            For an unknown definition or relation, or ``"pure"`` with a release that is not pure.
         """
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
@@ -211,7 +211,7 @@ class Guarantee:
     def _restated(
         self, releases: Sequence[Release], definition: str, relation: Neighbours, delta: float
     ) -> Guarantee:
-        """Compose other releases, or in another sense, with the same seed and caveats."""
+        """Compose other releases, or in another definition, with the same seed and caveats."""
         rest = {name: getattr(self, name) for name in ("seeded", "caveats", "unit")}
         rest["delta"] = delta
         return Guarantee.of(releases, definition, relation, **rest)
@@ -231,12 +231,12 @@ class Guarantee:
         delta : float
             In (0, 1).
         accounting : {"best", "zcdp", "pld"}
-            By which composition; ``"best"`` is the least.
+            The composition used; ``"best"`` is the smallest.
 
         Returns
         -------
         float
-            Infinite where there is no guarantee, or an asymptotic one only.
+            Infinite without a guarantee, or with an asymptotic one.
         """
         if not self._holds:
             return math.inf
@@ -250,11 +250,11 @@ class Guarantee:
 
     @property
     def total_rho(self) -> float:
-        """Sum of the zCDP parameters; infinite where there is no guarantee."""
+        """Sum of the zCDP parameters; infinite without a guarantee."""
         return total_rho(self.losses) if self._holds else math.inf
 
     def to(self, definition: str, *, delta: float = 0.0) -> Guarantee:
-        """Return the same releases stated in another sense; one without guarantee stays so.
+        """Return the same releases in another definition; ``"none"`` stays ``"none"``.
 
         Examples
         --------
@@ -268,7 +268,7 @@ class Guarantee:
         return self._restated(self.releases, definition, self.relation, delta)
 
     def part(self, name: str) -> Guarantee:
-        """Return the guarantee of a part of a fit, whose releases bear the part's name.
+        """Return the guarantee with the name of a part of the fit in front of each release.
 
         Examples
         --------
@@ -280,7 +280,7 @@ class Guarantee:
         return replace(self, releases=tuple(named))
 
     def to_replace_one(self) -> Guarantee:
-        """Return the guarantee for replaced rows that one for added or removed rows implies.
+        """Return the guarantee for replaced rows implied by one for added or removed rows.
 
         A replacement is two steps, so pure parameters double and rho grows fourfold (group privacy;
         Bun and Steinke 2016, Proposition 1.9).
@@ -292,12 +292,12 @@ class Guarantee:
         return self._restated(releases, definition, Neighbours.REPLACE_ONE, self.delta)
 
     def to_groups(self, most_rows: int) -> Guarantee:
-        """Return the guarantee for all rows of one group, of at most so many rows.
+        """Return the guarantee for all rows of a group with at most `most_rows` rows.
 
         Adding or removing a group of m rows is m steps: pure epsilon is multiplied by m, rho by the
         square of m (group privacy; Bun and Steinke 2016, Proposition 1.9). Every row counts as one,
-        as in counts of events; see `privclust.privacy.first_rows`, which bounds the rows. The
-        noise is what scaling each sensitivity by m would ask for.
+        as in counts of events; see `privclust.privacy.first_rows`, which bounds the rows. The noise
+        is that required if each sensitivity is multiplied by m.
 
         Parameters
         ----------
@@ -307,13 +307,13 @@ class Guarantee:
         Returns
         -------
         Guarantee
-            With unit ``"group"``, in the sense of this one and at its delta.
+            With unit ``"group"``, the same definition and the same delta.
 
         Raises
         ------
         ValueError
-            If this guarantee is not for rows that are added or removed. Of replaced rows the number
-            is public, which a group with other numbers of rows would change.
+            If this guarantee is not for added or removed rows. With replaced rows their number is
+            public, but replacing a group by one of another size would change it.
 
         Examples
         --------
@@ -334,7 +334,7 @@ class Guarantee:
         return replace(stated, unit=GROUP, caveats=(*stated.caveats, caveat))
 
     def _stepped(self, steps: int) -> tuple[Release, ...]:
-        """Return the releases as they are for so many rows."""
+        """Return the releases as they are for `most_rows` rows."""
         return tuple(
             replace(
                 release,
@@ -345,12 +345,12 @@ class Guarantee:
         )
 
     def compose(self, *others: Guarantee) -> Guarantee:
-        """Return the guarantee of releasing all outputs, in the sense of the first.
+        """Return the guarantee of releasing all outputs, in the definition of the first.
 
         Raises
         ------
         ValueError
-            If the neighbour relations differ, or what is protected.
+            If the neighbour relations or the protected units differ.
         """
         parts = (self, *others)
         if len({part.relation for part in parts}) > 1:
@@ -368,30 +368,29 @@ class Guarantee:
         )
 
     def alongside(self, *others: Guarantee) -> Guarantee:
-        r"""Return the guarantee of releasing all outputs, each made from records of its own.
+        r"""Return the guarantee of releasing all outputs, each made from different records.
 
         Parallel composition. Let part j release :math:`M_j(D_j)` with independent noise, and let
         it be fixed in advance which record belongs to which part. Neighbouring data sets D, D'
         then have neighbouring :math:`D_j, D'_j` in one part and the same records in all others:
-        replacing (adding, removing) a record changes the part that it belongs to and no other. The
-        densities of the others' outputs are the same factor under D and D', so the privacy loss of
-        all outputs together is that of part j alone, whatever j is; and all parts have one loss.
-        What follows from the distribution of that loss (epsilon, delta, rho, mu, tau) holds for
-        all outputs as it does for one.
+        replacing (adding, removing) a record changes only its own part. The densities of the other
+        outputs are the same factor under D and D', so the joint privacy loss is that of part j, for
+        any j; and all parts have the same loss. All parameters that follow from the distribution of
+        that loss (epsilon, delta, rho, mu, tau) therefore hold for all outputs together.
 
-        Where a record's values decide its part, a replacement may change two parts at once, and
-        the parameters are those of `compose` for two.
+        If a record's values decide its part, a replacement may change two parts, and the parameters
+        are those of `compose` for two.
 
         Parameters
         ----------
         *others : Guarantee
-            Of the other parts: the same relation, definition, mechanisms and losses.
+            Guarantees of the other parts: the same relation, definition, mechanisms and losses.
 
         Returns
         -------
         Guarantee
-            With the releases of one part, seeded if any part is, and a caveat that says what it
-            rests on.
+            With the releases of one part, seeded if any part is, and a caveat that states the
+            assumption.
 
         Raises
         ------
@@ -426,7 +425,7 @@ class Guarantee:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the guarantee as JSON values; infinite and missing numbers are left out.
+        """Return the guarantee as JSON values, without infinite and missing numbers.
 
         Examples
         --------
@@ -462,7 +461,7 @@ class Guarantee:
         return guarantee
 
     def __str__(self) -> str:
-        """Return the statement in a few lines that can be read out."""
+        """Return the guarantee as a few lines of text."""
         statement = {
             "pure": f"{self.epsilon:.4g}-differential privacy",
             "approximate": f"({self.epsilon:.4g}, {self.delta:g})-differential privacy",
@@ -485,7 +484,7 @@ class Guarantee:
 
 
 def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
-    """What parallel parts must have in common, in the order of `_SHARED_TERMS`."""
+    """The terms that parallel parts must share, in the order of `_SHARED_TERMS`."""
     losses = [(release.mechanism, release.loss) for release in guarantee.releases]
     return (
         guarantee.unit,
@@ -513,7 +512,7 @@ _LARGEST_INTEGER = 2**62  # that a guarantee's values may hold
 
 
 def _check_types(instance: Any) -> None:
-    """Raise a ValueError for a field of a dataclass that is of another type than it says."""
+    """Raise a ValueError for a field of a dataclass with another type than declared."""
     for item in fields(instance):
         _check_type(item.name, getattr(instance, item.name), str(item.type))
 
@@ -539,11 +538,10 @@ def _several_steps(loss: Loss, steps: int) -> Loss:
 
 
 def check_stated(guarantee: Guarantee, line: Release) -> None:
-    """Raise a ValueError if a guarantee promises more than the noise that `line` states gives.
+    """Raise a ValueError if a guarantee is stronger than the noise stated by `line` gives.
 
-    Its losses, and what they compose to at its delta, are computed again from the noise. That noise
-    was seeded, or that records were spread over parts by their values, cannot be seen from
-    numbers: it is believed as stated.
+    Its losses and their composition at its delta are recomputed from the noise. Whether noise was
+    seeded, or records were assigned to parts by their values, cannot be checked and is believed.
     """
     if guarantee.definition == "none":
         return
@@ -554,7 +552,7 @@ def check_stated(guarantee: Guarantee, line: Release) -> None:
 
 
 def _states(release: Release, line: Release) -> bool:
-    """Whether a release has at least the loss of a line, and a ratio as large to its noise."""
+    """Whether a release states at least the loss of a line, and its sensitivity per scale."""
     ratios = [
         each.sensitivity / each.scale
         for each in (release, line)
@@ -566,6 +564,6 @@ def _states(release: Release, line: Release) -> bool:
 
 
 def _reaches(stated: object, honest: object, names: tuple[str, ...]) -> bool:
-    """Whether every number that is stated is as large as the honest one, but for rounding."""
+    """Whether every stated number is at least the honest one, up to rounding."""
     part = 1.0 - _STATEMENT_TOLERANCE
     return all(getattr(stated, name) >= part * getattr(honest, name) for name in names)

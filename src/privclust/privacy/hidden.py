@@ -1,8 +1,8 @@
-"""What is said of clusters and components that noise may have made, by whoever finds that out.
+"""Messages about clusters and components that cannot be distinguished from noise.
 
-A noisy count within `COUNT_DEVIATIONS` standard deviations of its noise may be of no rows at all:
-such a count passes with a probability of 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or
-0.13 % (Gaussian noise), and one of six standard deviations of rows fails as rarely.
+Below `COUNT_DEVIATIONS` standard deviations of its noise, a count may be of no rows. A count of no
+rows exceeds this with probability 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or 0.13 %
+(Gaussian noise); a count of six standard deviations falls below as rarely.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COUNT_DEVIATIONS = 3.0
 
 
 def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clusters") -> str:
-    """Return what is to be said of clusters that are not detected; empty where all are.
+    """Return a message on clusters that are not detected; empty if all are.
 
     Examples
     --------
@@ -30,6 +30,6 @@ def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clust
 
 
 def warn_of_noise(message: str) -> None:
-    """Warn the caller of the fit that calls the caller, unless there is nothing to say."""
+    """Warn the caller of the fit, unless there is nothing to say."""
     if message:
         warn_caller(message, NoiseWarning)

@@ -1,28 +1,27 @@
-r"""Records that are left out of a fit, and their noisy number, which costs nothing more.
+r"""Records left out of a fit, and their noisy number, at no additional privacy loss.
 
-A row with an entry that is missing or cannot be read, and a row that belongs to nobody, is left
-out: it adds nothing to any sum. A record is a row, or all rows of one person; a person is left out
-if none of their rows is left. Rows of nobody are in no number: they may all be of one person.
+A row without an ID, or with an entry that is missing or cannot be read, is left out: it adds
+nothing to any sum. A record is a row, or all rows of one person; a person is left out if no row of
+theirs counts. Rows without an ID are not counted: all may belong to one person.
 
-**The sums.** With *add_remove* a record that is left out is no record of the sums, which do not
-change with it. With *replace_one* a record may be replaced by one that is left out: the sums then
-change by what one record adds, N at most, and not by D, the largest change where both count. All
-sensitivities here have N <= D (`privclust.privacy.groups`), so that they hold as they are.
+**The sums.** With *add_remove* a record that is left out does not change the sums. With
+*replace_one* a record may be replaced by one that is left out: the sums then change by one record's
+contribution, at most N, and not by D, the largest change if both count. All sensitivities here have
+N <= D (`privclust.privacy.groups`), so they hold unchanged.
 
 **The number.** A record counts in the sums or among those left out, never in both.
 
-- *add_remove*: one of the two changes, the other does not (parallel composition). A count with
-  noise for the whole budget has the loss of the sums.
-- *replace_one*: where both records count, or neither does, the count does not change. Where one
-  does, the sums change by N and the count by 1. In l2, N <= D / sqrt 2: the sums have at most
-  rho / 2, and the count may have rho / 2. In l1, N <= D / 2: with Laplace noise the sums lose at
-  most epsilon / 2, and the count may lose epsilon / 2, but no more than rho / 2.
+- *add_remove*: only one of the two changes (parallel composition). A count with noise for the whole
+  budget has the loss of the sums.
+- *replace_one*: if both records count, or neither does, the count does not change. If one does, the
+  sums change by N and the count by 1. In l2, N <= D / sqrt 2: the sums have at most rho / 2, and
+  the count may have rho / 2. In l1, N <= D / 2: with Laplace noise the sums lose at most epsilon /
+  2, and the count may lose epsilon / 2, but no more than rho / 2.
 
-The number of records that count is private, then, even where that of all records is public: what
-divides by it divides by the public number less the noisy number of those left out. The number of
-persons is never public, since one ID that is missing would change it: with groups and
-*replace_one* the number of those that count is released as well. One person then changes two
-numbers, by 1 each: 2 in l1, the root of 2 in l2.
+The number of records that count is then private, even if the number of all records is public.
+Divisions use the public number minus the noisy number of records left out. The number of persons is
+never public, since one missing ID would change it: with groups and *replace_one* the number that
+count is released as well. One person then changes two numbers by 1 each: 2 in l1, sqrt 2 in l2.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class NoisyCount:
     deviation : float
         Standard deviation of the noise.
     n_counted : float or None
-        The noisy number of the others, where it was released, at least 1.
+        The noisy number of records that count, at least 1, if it was released.
     """
 
     value: float
@@ -66,20 +65,20 @@ class NoisyCount:
     n_counted: float | None = None
 
     def __add__(self, other: NoisyCount) -> NoisyCount:
-        """Return the number of both, of other records each."""
+        """Return the sum of two numbers, of disjoint records."""
         deviation = math.hypot(self.deviation, other.deviation)
         return NoisyCount(self.value + other.value, deviation)
 
 
 @dataclass(frozen=True)
 class PrivateRecords:
-    """The rows of X that count, and which do not.
+    """The rows of X that count, and a mask of them.
 
     Attributes
     ----------
     rows : ndarray of shape (n_counted, n_features)
     every_row : ndarray of shape (n_samples, n_features)
-        Of X, with NaN where an entry is missing.
+        Rows of X, with NaN for missing entries.
     groups : Groups or None
         Of these rows.
     is_counted : ndarray of shape (n_samples,), bool, or None
@@ -111,18 +110,18 @@ class PrivateRecords:
 
 @dataclass(frozen=True)
 class LeftOutCount:
-    """The release of the number of records that are left out, beside sums of those that count.
+    """The release of the number of records left out, in addition to sums of those that count.
 
     Attributes
     ----------
     counted : int
         The exact number of records that count.
     left_out : int or None
-        The exact number of others; None where there can be none.
+        The exact number of others; None if there can be none.
     hides_counted : bool
-        Whether the number of those that count is released too: of groups, which are never public.
+        Whether the number that count is also released: for groups, where it is never public.
     noise : Laplace, Gaussian or None
-        None where the guarantee has no room for it.
+        None if the guarantee has no room for it.
     """
 
     counted: int
@@ -134,7 +133,7 @@ class LeftOutCount:
     def of(
         cls, guarantee: Guarantee, n_counted: int, n_left_out: int | None, unit: str
     ) -> LeftOutCount:
-        """Return the count with as little noise as the guarantee of the sums has room for."""
+        """Return the count with the least noise that the guarantee of the sums allows."""
         hides_counted = guarantee.relation is Neighbours.REPLACE_ONE and unit == GROUP
         n_counts = (n_left_out is not None) + hides_counted
         noise = noise_beside(guarantee, n_counts) if n_counts else None
@@ -154,7 +153,7 @@ class LeftOutCount:
         return with_left_out(guarantee, self.lines())
 
     def lines(self) -> tuple[Release, ...]:
-        """Return what a guarantee says of the count; empty where it is not released."""
+        """Return the lines of a guarantee on the count; empty if it is not released."""
         if self.noise is None:
             return ()
         name = _LEFT_OUT
@@ -163,7 +162,7 @@ class LeftOutCount:
         return (line_beside(self.noise, name),)
 
     def release(self, source: NoiseSource) -> NoisyCount | None:
-        """Return the noisy number; None where no record is left out, or there is no guarantee."""
+        """Return the noisy number; None if no record is left out or there is no guarantee."""
         if self.noise is None:
             return None
         exact = [] if self.left_out is None else [float(self.left_out)]
@@ -173,9 +172,9 @@ class LeftOutCount:
         return NoisyCount(noisy[0] if noisy else 0.0, self.noise.deviation, counted)
 
     def n_counted(self, left_out: NoisyCount | None, relation: Neighbours | str) -> float:
-        """Return the number of records that count, as it may be used: noisy where it is private.
+        """Return the usable number of records that count: noisy if it is private.
 
-        With ``"add_remove"`` it is the exact one, which is not to be used without noise.
+        With ``"add_remove"`` it is exact and must not be used without noise.
         """
         if left_out is None or Neighbours.of(relation) is Neighbours.ADD_REMOVE:
             return self.counted
@@ -185,7 +184,7 @@ class LeftOutCount:
 
 
 def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee:
-    """Return a guarantee with the lines of the count of records that are left out."""
+    """Return a guarantee with the lines of the count of records left out."""
     if not lines:
         return guarantee
     nobody = (_NOBODY,) if guarantee.unit == GROUP else ()
@@ -194,18 +193,18 @@ def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee
 
 
 def source_beside(source: NoiseSource) -> NoiseSource:
-    """Return a source for further noise; a seeded one goes on as if it had not been asked."""
+    """Return a source for further noise, without changing the state of a seeded one."""
     return source.spawn(1)[0] if is_seeded(source) else source
 
 
 def line_beside(noise: Laplace | Gaussian, name: str) -> Release:
-    """Return what a guarantee says of a count beside its sums."""
+    """Return the line of a guarantee on a count released with its sums."""
     line = noise.statement(name)
     return replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise))
 
 
 def noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
-    """Return the least noise of so many counts beside releases; None where they have none."""
+    """Return the least noise of `n_counts` counts released with others; None without room."""
     relation = guarantee.relation
     rooms = [_room(loss, relation) for loss in _together(guarantee.releases)]
     kind, share = max((room for room in rooms if room), key=itemgetter(1), default=(Laplace, 0.0))
@@ -218,7 +217,7 @@ def noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | No
 
 
 def _together(releases: tuple[Release, ...]) -> list[Loss]:
-    """Return the losses that a count may have: of all releases, if of one kind, or of each."""
+    """Return the losses that a count may have: of all releases if of one kind, else of each."""
     known = [release.loss for release in releases if release.loss is not None]
     if len(known) < len(releases) or any(loss.delta for loss in known):
         return []

@@ -1,24 +1,23 @@
-r"""Where randomness comes from: the operating system for releases, a seed for experiments.
+r"""Sources of randomness: the operating system for releases, a seed for experiments.
 
-A release draws from `SystemEntropy`, whose noise is OpenDP's. ``value + noise`` in floating point
-gives the value away: which doubles can come out, and with which low-order bits, depends on it
-(Mironov, "On significance of the least significant bits for differential privacy", CCS 2012).
-OpenDP therefore takes the value as an integer, adds an integer drawn exactly from the discrete
-Laplace or Gaussian distribution by integer arithmetic (Canonne, Kamath and Steinke, "The discrete
-Gaussian for differential privacy", 2020) and gives the sum, which is rounded to a double
-afterwards. Sums over records come as `privclust.core.fixed_point.FixedPoint`, integer multiples of
-2^-30 or 2^-32, so that nothing at all is rounded between a record's own share and the noise.
-Doubles, which are integer multiples of 2^-1074, are taken as they are: what rounding there was
-before, their maker accounts for.
+A release draws OpenDP's noise from `SystemEntropy`. ``value + noise`` in floating point reveals the
+value: the possible doubles, and their low-order bits, depend on it (Mironov, "On significance of
+the least significant bits for differential privacy", CCS 2012). OpenDP therefore takes the value as
+an integer, adds an integer drawn exactly from the discrete Laplace or Gaussian distribution by
+integer arithmetic (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy",
+2020) and returns the sum, which is rounded to a double afterwards. Sums over records are
+`privclust.core.fixed_point.FixedPoint`, integer multiples of 2^-30 or 2^-32, so that nothing is
+rounded between a record's own share and the noise. Doubles, which are integer multiples of 2^-1074,
+are taken unchanged: the caller accounts for earlier rounding.
 
-Noise of scale s on multiples of 2^-b costs what continuous noise of that scale does, by theorems,
-where the loss is pure, or where Gaussian noise is zero-concentrated. Elsewhere the cost differs by
-a part of about (2^-b / s)^2. Laplace noise has steps of at most 2^-20 s, and its price in zCDP says
-so (`privclust.privacy.accounting.laplace_rho`); for a privacy loss distribution the difference is
-below the rounding of any number that is computed from it.
+By theorems, noise of scale s on multiples of 2^-b has the privacy loss of continuous noise of that
+scale, for pure losses and for zCDP of Gaussian noise. Elsewhere the loss differs by a part of about
+(2^-b / s)^2. Laplace noise has steps of at most 2^-20 s, which its zCDP parameter includes
+(`privclust.privacy.accounting.laplace_rho`). For a privacy loss distribution, the difference is
+below the rounding of any number computed from it.
 
 An experiment draws from a numpy Generator, so that it can be repeated. Such a run is no release:
-the noise is added in floating point and is known to whoever knows the seed.
+the noise is added in floating point, and anyone with the seed knows it.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ Value: TypeAlias = np.ndarray | FixedPoint
 class SystemEntropy:
     """Noise from the operating system's entropy, by samplers that resist the floating-point attack.
 
-    Has no state: nothing about a draw can be repeated or predicted. Every method takes the value
-    that is to be protected and returns it with noise; the module's description says why. It is
-    slower than a Generator by orders of magnitude: fine for sums, long for millions of entries.
+    It has no state: no draw can be repeated or predicted. Every method takes the value to be
+    protected and returns it with noise; the module's description gives the reason. It is slower
+    than a Generator by orders of magnitude: fast for sums, slow for millions of entries.
 
     Raises
     ------
@@ -86,7 +85,7 @@ class SystemEntropy:
             return _perturbed(make.make_laplace, l1_distance, value, scale)
 
     def add_gaussian(self, value: Value, sigma: float | np.ndarray) -> np.ndarray:
-        """Return `value` plus Gaussian noise of that deviation, or of those of its last axis."""
+        """Return `value` plus Gaussian noise; sigma may differ for each entry of its last axis."""
         from opendp.metrics import l2_distance
 
         with _constructors() as make:
@@ -122,8 +121,8 @@ class SystemEntropy:
     def generator(self) -> np.random.Generator:
         """Return a numpy Generator seeded afresh by the operating system.
 
-        For what protects nobody's privacy, such as random starts; not for noise. The samplers of
-        `privclust.bingham` have nothing better to draw by, and guarantees for their draws say so.
+        For draws that protect nobody's privacy, such as random starts; not for noise. The samplers
+        of `privclust.bingham` also use it, and guarantees for their draws say so.
         """
         return np.random.default_rng()
 
@@ -133,12 +132,12 @@ NoiseSource: TypeAlias = SystemEntropy | np.random.Generator
 
 
 def noise_source(random_state: RandomState) -> NoiseSource:
-    """Return where an estimator's noise comes from.
+    """Return the source of an estimator's noise.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None asks for noise that may be released, anything else for noise that can be repeated.
+        None gives noise that may be released, anything else noise that can be repeated.
 
     Returns
     -------
@@ -160,7 +159,7 @@ def noise_source(random_state: RandomState) -> NoiseSource:
 
 
 class NoisyTransformer:
-    """An estimator that draws fresh noise whenever it is applied, from `_source`."""
+    """An estimator that draws fresh noise from `_source` whenever it is applied."""
 
     _source: NoiseSource
     guarantee_: Any
@@ -168,17 +167,17 @@ class NoisyTransformer:
     def with_noise_from(self, random_state: RandomState) -> Self:
         """Return a copy of the fitted estimator that draws its noise from another source.
 
-        What the fit drew, such as a public projection, stays as it is.
+        Draws of the fit, such as a public projection, are unchanged.
 
         Parameters
         ----------
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            As at the constructor: None asks for noise that may be released.
+            As for the constructor: None gives noise that may be released.
 
         Returns
         -------
         self
-            Its guarantee says whether the noise is seeded.
+            Its guarantee states whether the noise is seeded.
         """
         other = copy(self)
         other._source = noise_source(random_state)
@@ -187,7 +186,7 @@ class NoisyTransformer:
 
 
 def is_seeded(source: NoiseSource) -> TypeGuard[np.random.Generator]:
-    """Return whether noise from this source can be repeated, which rules out a release.
+    """Return whether noise from this source can be repeated and is therefore no release.
 
     Raises
     ------
@@ -228,13 +227,13 @@ def select(scores: np.ndarray, scale: float, source: NoiseSource) -> int:
 
 
 def unprotected_generator(source: NoiseSource) -> np.random.Generator:
-    """Return a numpy Generator for draws that protect nothing, whatever the source."""
+    """Return a numpy Generator for draws that protect nothing, from any source."""
     return source if is_seeded(source) else source.generator()
 
 
 @contextmanager
 def _constructors() -> Iterator[Any]:
-    """OpenDP's measurements, with the feature that they ask for switched on only meanwhile."""
+    """OpenDP's measurements, with the feature they need switched on only for these calls."""
     from opendp import measurements
     from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
@@ -256,10 +255,10 @@ def _float_vectors() -> Any:
 
 
 def _in_small_steps(value: FixedPoint, scale: float) -> FixedPoint:
-    """Return the same numbers in steps of at most `LAPLACE_STEP` scales, where a price needs it.
+    """Return the same numbers in steps of at most `LAPLACE_STEP` scales, if a loss requires it.
 
-    That is where the scale is at least a step over `LARGEST_STEPPED`. How many bits are added
-    follows from the scale alone. Sums that leave 62 bits are cut there, which brings none apart.
+    It does if the scale is at least a step over `LARGEST_STEPPED`. The number of added bits depends
+    only on the scale. Sums beyond 62 bits are clipped there, which increases no difference.
     """
     steps = scale * 2.0**value.bits
     if not 1.0 <= steps * LARGEST_STEPPED < LARGEST_STEPPED / LAPLACE_STEP:

@@ -1,14 +1,14 @@
-"""Rows that were scaled by statistics of themselves, which no guarantee of a fit covers.
+"""Detection of rows scaled by their own statistics, which no guarantee of a fit covers.
 
 A scaler before a private estimator, such as scikit-learn's StandardScaler, takes means and
-deviations from all rows without noise: exchange one row, and all rows that the estimator sees
-change. What the estimator then states holds for one of its rows, not for one record.
+deviations from all rows without noise: if one row is replaced, all rows that the estimator receives
+change. The estimator's guarantee then holds for one of its rows, not for one record.
 
-An estimator is not told what was done to its rows. Columns of mean 0 and deviation 1, to the last
-digits, are what gives such a scaler away, so those are looked for. Least values of 0 and largest
-of 1 in all columns are no sign of MinMaxScaler: rows that were clipped to declared bounds, and
-grey values, have them too, and who declares bounds is not to be warned. Nor are means of 0 alone:
-designs that are balanced on purpose have them. So silence says nothing.
+An estimator does not know how its rows were computed. Columns with mean 0 and deviation 1, to the
+last digits, indicate such a scaler. Minima of 0 and maxima of 1 in all columns do not indicate
+MinMaxScaler: rows clipped to declared bounds, and grey values, have them too, and users who declare
+bounds should not be warned. Means of 0 without deviations of 1 occur in balanced designs. The
+absence of a warning therefore proves nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BLOCK = 1 << 16  # rows of a column that are copied together
 
 
 def warn_if_standardised(X: np.ndarray) -> None:
-    """Warn if rows were scaled to means of 0 and deviations of 1 by statistics of themselves.
+    """Warn if rows were scaled to means of 0 and deviations of 1 by their own statistics.
 
     Parameters
     ----------
@@ -37,8 +37,7 @@ def warn_if_standardised(X: np.ndarray) -> None:
     Warns
     -----
     PrivacyLeakWarning
-        It tells whoever holds the data; that there was one is outside every guarantee, and changes
-        none.
+        The warning itself is outside every guarantee and changes none.
 
     Examples
     --------
@@ -63,16 +62,16 @@ def is_standardised(X: np.ndarray) -> bool:
     """Return whether all columns have mean 0 and deviation 1, up to rounding.
 
     Deviations may be divided by n or by n - 1; StandardScaler, PowerTransformer, whitening and
-    scaling by hand give such columns. In single precision a mean of up to some 500 deviations is
-    told, in double precision one of 10^9. Columns that are constant, or hold nothing but integers,
-    prove nothing and are passed over. Usual data are told by reading one column once.
+    scaling by hand give such columns. Means up to about 500 deviations are detected in single
+    precision, up to 10^9 in double. Columns that are constant, or contain only integers, prove
+    nothing and are skipped. Usual data need one pass over one column.
 
-    *False alarms.* Let n independent rows have been scaled by mean and deviation of the population
-    itself, known from elsewhere. The chance that their own mean and deviation are 0 and 1 to within
-    s = 3e-5 and t = 2e-7 is then about 0.9 s t n for a normal column, at most twice that with both
+    *False alarms.* Let n independent rows have been scaled by the population's mean and deviation,
+    known from elsewhere. The chance that their own mean and deviation are 0 and 1 to within s =
+    3e-5 and t = 2e-7 is then about 0.9 s t n for a normal column, at most twice that with both
     divisors: 1e-5 for a million rows. It is less if the scale is not exactly right, and a product
     over columns if those are independent. Normal values rounded to multiples of h have both by
-    chance with a probability of about h^3 / (4 n), which is why integers are passed over.
+    chance with a probability of about h^3 / (4 n), so integers are skipped.
 
     Parameters
     ----------

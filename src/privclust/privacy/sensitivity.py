@@ -1,4 +1,4 @@
-"""How far one row can move a statistic: the number that a mechanism's noise is scaled by."""
+"""The largest change of a statistic by one row, which scales a mechanism's noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NORMS = ("l1", "l2", "trace", "range")
 
 
 class Neighbours(StrEnum):
-    """When two data sets are neighbours; reads ``replace_one`` as ``replace-one``.
+    """The relation of neighbouring data sets; ``replace_one`` is read as ``replace-one``.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Neighbours(StrEnum):
     def of(cls, value: Any, name: str = "neighbours") -> Neighbours:
         """Return the relation of this name, with a dash or an underscore.
 
-        A ValueError that begins with the parameter's `name` is raised if there is none.
+        A ValueError that begins with the parameter's `name` is raised for other names.
         """
         try:
             return cls(value.replace("_", "-"))
@@ -44,22 +44,22 @@ class Neighbours(StrEnum):
 
 
 def check_neighbours(name: str, value: Any, known: Mapping[str, Any]) -> None:
-    """Raise a ValueError unless a parameter names a relation: of tables of parameters."""
+    """Raise a ValueError unless a parameter names a relation; used in tables of parameters."""
     Neighbours.of(value, name)
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    r"""Largest change of a statistic between neighbouring data sets, and why it is that.
+    r"""Largest change of a statistic between neighbouring data sets, with its proof.
 
     Attributes
     ----------
     value : float
         The bound, finite and positive, in the statistic's own units.
     norm : {"l1", "l2", "trace", "range"}
-        How the change is measured. ``"l1"`` and ``"l2"``: that norm of all entries together
-        (of a complex array: of all its real and imaginary parts). ``"trace"``: nuclear norm of a
-        symmetric matrix. ``"range"``: largest absolute change of any one candidate's score.
+        Norm of the change. ``"l1"`` and ``"l2"``: that norm of all entries together (of a complex
+        array: of all its real and imaginary parts). ``"trace"``: nuclear norm of a symmetric
+        matrix. ``"range"``: largest absolute change of any one candidate's score.
     relation : Neighbours
         Or its name: one row is exchanged (n fixed), or added or removed.
     proof : str
@@ -95,7 +95,7 @@ class Sensitivity:
     def scaled(self, factor: float) -> Sensitivity:
         """Return the sensitivity of the statistic times `factor`, such as one over n.
 
-        A ValueError is raised if that, or the scaled bound, is not finite and positive.
+        A ValueError is raised if `factor`, or the scaled bound, is not finite and positive.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class Sensitivity:
 
 
 def root_above(square: float) -> float:
-    """Return the least float that is not below the root of a number: a bound keeps its last bit.
+    """Return the square root of a number, rounded up to a float, for use as a bound.
 
     Parameters
     ----------

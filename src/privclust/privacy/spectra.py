@@ -1,8 +1,8 @@
-r"""What a noisy second moment matrix says of the matrix itself, from what is released alone.
+r"""Inference on a second moment matrix, only from its released noisy version.
 
-**Whether noise hides a subspace** (`detected_subspaces`). Let N be the noise of
-`SymmetricGaussian`: :math:`N(0, \sigma^2)` on the diagonal, :math:`N(0, \sigma^2 / w^2)` beside it,
-w at most :math:`\sqrt 2`. Its largest eigenvalue has mean at most :math:`2 \sigma \sqrt d / w`, by
+**Whether a subspace is distinguishable from noise** (`detected_subspaces`). Let N be the noise of
+`SymmetricGaussian`: :math:`N(0, \sigma^2)` on the diagonal, :math:`N(0, \sigma^2 / w^2)` off it, w
+at most :math:`\sqrt 2`. Its largest eigenvalue has mean at most :math:`2 \sigma \sqrt d / w`, by
 comparison with the Gaussian orthogonal ensemble, and in the coordinates of the noise it has
 Lipschitz constant :math:`\sqrt 2 / w`, so that it exceeds
 
@@ -13,26 +13,26 @@ with probability at most :math:`e^{-t^2/2}`: 3.4e-4 for t = 4, and twice that fo
 *The rule*: of a noisy matrix, the gap between the eigenvalues q and q + 1 (or eigenvalue q and
 zero, where q = d) is compared with T. With a gap g of the matrix itself, the leading subspace is
 turned by an angle of sine at most :math:`\|N\| / (g - \|N\|)` (Davis and Kahan): a gap below T says
-nothing of the direction.
+nothing about the direction.
 
-*False alarms*: by Weyl's inequality the noisy gap is at least :math:`g - 2 \|N\|`. Where g is
-above 3 T there is a warning with probability 6.7e-4 at the most, for each matrix. *Misses*: of
-noise alone the gap is above T with probability 1e-4 for d = 2, and less for larger d.
+*False alarms*: by Weyl's inequality the noisy gap is at least :math:`g - 2 \|N\|`. If g is above 3
+T, there is a warning with probability at most 6.7e-4 for each matrix. *Misses*: in pure noise the
+gap is above T with probability 1e-4 for d = 2, and less for larger d.
 
-**The matrix without its noise** (`estimated_moments`). What is made of M + N by a map that commutes
-with rotations commutes with the reflections that M + N does, so that it has the same eigenvectors
-v: eigenvalues alone can be bettered. The best is v'Mv, and by Stein's identity, with eigenvalues
+**The matrix without its noise** (`estimated_moments`). A map of M + N that commutes with rotations
+gives a matrix that commutes with the same reflections as M + N and so has the same eigenvectors v:
+it can improve only the eigenvalues. The best are v'Mv, and by Stein's identity, with eigenvalues
 :math:`\lambda_i` of M + N,
 
 .. math:: E\, v_i' M v_i = E \Bigl[\lambda_i - \sum_{j \ne i}
           \frac{\sigma^2 c_{ij}}{\lambda_i - \lambda_j}\Bigr], \quad
           c_{ij} = \frac{2}{w^2} + \Bigl(2 - \frac{4}{w^2}\Bigr) \sum_a v_{ia}^2 v_{ja}^2,
 
-which is 1 for w of :math:`\sqrt 2`. This sum has an infinite variance, by eigenvalues that lie
-close to one another; the nearest numbers in the eigenvalues' order are their means over such ones
-(Stein's isotonic regression). Last comes the projection onto the positive semidefinite matrices
-with a nuclear norm of at most the noisy trace (d'Orsi and Novikov): it subtracts the same from all
-eigenvalues and makes those 0 that would fall below, which changes no order either.
+which is 1 for w of :math:`\sqrt 2`. This sum has infinite variance because of eigenvalues close to
+one another. Stein's isotonic regression replaces it by the nearest numbers in the eigenvalues'
+order, means over such groups. Last comes the projection onto the positive semidefinite matrices
+with a nuclear norm of at most the noisy trace (d'Orsi and Novikov): it subtracts the same number
+from all eigenvalues and sets negative ones to 0, which keeps their order.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
 def detected_subspaces(
     noisy: np.ndarray, dimension: int, noise: SymmetricGaussian, *, of: str
 ) -> np.ndarray:
-    """Return on which leading subspaces of noisy matrices (k, d, d) noise does not decide, (k,).
+    """Return which leading subspaces of noisy matrices (k, d, d) are detected, (k,).
 
-    `of` names in plural what has the subspaces.
+    `of` is a plural noun for the warning, such as the components.
 
     Warns
     -----
     NoiseWarning
-        What is told follows from `noisy`, and is as private.
+        The warning depends only on `noisy` and is as private.
     """
     values = np.linalg.eigvalsh(noisy)[:, ::-1]
     beyond = values[:, dimension] if dimension < values.shape[1] else 0.0
@@ -84,7 +84,7 @@ def detected_subspaces(
 
 
 def estimated_moments(noisy: np.ndarray, noise: SymmetricGaussian) -> np.ndarray:
-    """Return what a noisy matrix (d, d) says of the matrix: without noise's part of eigenvalues.
+    """Return an estimate of a matrix from its noisy version (d, d), with corrected eigenvalues.
 
     Positive semidefinite, with the eigenvectors of `noisy`, and its trace where that is positive.
 
@@ -112,7 +112,7 @@ def estimated_moments(noisy: np.ndarray, noise: SymmetricGaussian) -> np.ndarray
 
 
 def _pair_weights(vectors: np.ndarray, weight: float) -> np.ndarray:
-    """Return c, (d, d), of eigenvectors in the columns."""
+    """Return c, (d, d), for eigenvectors in the columns."""
     squares = np.square(vectors)
     return 2.0 / weight**2 + (2.0 - 4.0 / weight**2) * (squares.T @ squares)
 
@@ -120,7 +120,7 @@ def _pair_weights(vectors: np.ndarray, weight: float) -> np.ndarray:
 def onto_nuclear_ball(values: np.ndarray, radius: float) -> np.ndarray:
     """Return the nearest numbers of at least 0 with a sum of at most `radius` (0 below 0).
 
-    Of eigenvalues: of the nearest positive semidefinite matrix with that nuclear norm.
+    For eigenvalues: those of the nearest positive semidefinite matrix with that nuclear norm.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""Measurements: noise bound to the sensitivity it is for and to what it costs.
+"""Measurements: noise together with its sensitivity and its privacy loss.
 
-A measurement is made of a `Sensitivity` and a strength. It adds its noise (`release`), knows the
-price of that noise (`loss`) and writes the line of a guarantee (`statement`), so that no guarantee
-states another noise, or another price, than was added. Prices are in the currencies of
-`privclust.privacy.accounting.Loss`: outside of `privclust.privacy` nothing knows of these.
+A measurement is built from a `Sensitivity` and a strength. It adds its noise (`release`), has a
+privacy loss (`loss`) and writes the line of a guarantee (`statement`), so that each guarantee
+states the noise that was added and its loss. Losses are `privclust.privacy.accounting.Loss`, which
+only `privclust.privacy` uses.
 
-With a numpy Generator as source the same state gives the same bytes, with `SystemEntropy` nothing
-can be repeated; guarantees are for noise from the latter (`privclust.privacy.noise`). Parts of a
-statistic that need different scales are divided by theirs first and multiplied after.
+With a numpy Generator as source, the same state gives the same bytes. With `SystemEntropy` nothing
+can be repeated; guarantees are for this noise (`privclust.privacy.noise`). Parts of a statistic
+that need different scales are divided by them first and multiplied afterwards.
 """
 
 from privclust.privacy.measurements._calibration import (

@@ -1,4 +1,4 @@
-"""How much noise a budget asks for."""
+"""The amount of noise that a budget requires."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _ROUNDING = 1e-8  # of zCDP, that calibrations of parts may be off together
 def largest_share(
     measurements_at: Callable[[float], Iterable[Measurement]], epsilon: float, delta: float
 ) -> float:
-    """Return the largest share whose measurements' losses, as claimed, fit in a budget.
+    """Return the largest share at which the claimed losses of measurements fit a budget.
 
     Parameters
     ----------
     measurements_at : callable
-        The measurements at a share; their losses grow with it.
+        Returns the measurements at a share; their losses grow with it.
     epsilon, delta : float
         Budget of all of them: epsilon in nats, positive; delta in (0, 1).
 
     Returns
     -------
     float
-        On the safe side.
+        Rounded down.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def largest_share(
 
 
 def claimed_rho(measurements: Iterable[Measurement]) -> float:
-    """Return what measurements cost in zCDP together, as claimed.
+    """Return the total claimed zCDP parameter of measurements.
 
     Examples
     --------
@@ -67,9 +67,9 @@ def claimed_rho(measurements: Iterable[Measurement]) -> float:
 
 
 def share_of_rho(measurements_at: Callable[[float], Iterable[Measurement]], rho: float) -> float:
-    """Return the largest share whose measurements cost at most rho in zCDP, as claimed.
+    """Return the largest share with measurements of a total claimed zCDP of at most rho.
 
-    Parameters are those of `largest_share`, but for rho, positive.
+    Parameters are those of `largest_share`, with a positive rho as the budget.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def share_of_rho(measurements_at: Callable[[float], Iterable[Measurement]], rho:
 
 @lru_cache(maxsize=1024)
 def gaussian_share(epsilon: float, delta: float, count: int = 1) -> float:
-    """Return the `largest_share` of a normal release that is done so often: `Gaussian.of_share`.
+    """Return the `largest_share` of `count` Gaussian releases (`Gaussian.of_share`).
 
-    It is the sensitivity over the noise, calibrated once for all fits with one budget. All releases
-    together are converted exactly. `count` is at least 1.
+    It is the sensitivity over sigma, calibrated once for all fits with one budget. The composition
+    of all releases is converted exactly. `count` is at least 1.
 
     Examples
     --------
@@ -108,10 +108,10 @@ def gaussian_share(epsilon: float, delta: float, count: int = 1) -> float:
 
 
 def gaussian_part(epsilon: float, delta: float, part: float) -> float:
-    """Return the epsilon of what is done by Gaussian noise alone on a part of a budget.
+    """Return the epsilon of a part of a budget that is spent only on Gaussian noise.
 
-    Parts that add up to 1, each calibrated to its epsilon and the whole delta, are private together
-    as (epsilon, delta) says: it is their zCDP that is divided, which for Gaussian noise adds up.
+    If parts add up to 1, and each is calibrated to its epsilon and the whole delta, all together
+    are (epsilon, delta)-private: the zCDP is divided, which for Gaussian noise adds up.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def gaussian_part(epsilon: float, delta: float, part: float) -> float:
     Raises
     ------
     ValueError
-        If the budget is out of its range, or delta alone allows the part.
+        If the budget is out of its range, or the part fits within delta at epsilon = 0.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def gaussian_part(epsilon: float, delta: float, part: float) -> float:
 
 
 def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
-    r"""Noise of the Gaussian mechanism by the classical formula.
+    r"""Return sigma of the Gaussian mechanism by the classical formula.
 
     ``sigma = c Delta / epsilon`` with ``c^2 = 2 ln(1.25 / delta)``. (epsilon, delta)-differential
     privacy for the sensitivity's neighbour relation is proved for epsilon up to 1 only; the
@@ -153,7 +153,7 @@ def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: fl
     Warns
     -----
     UserWarning
-        If epsilon is above 1, where the formula is not covered by its proof.
+        If epsilon is above 1, where the formula is not proved.
 
     References
     ----------
@@ -175,7 +175,7 @@ def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: fl
 
 
 def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
-    r"""Least noise with which the Gaussian mechanism is (epsilon, delta)-private.
+    r"""Return the least sigma for which the Gaussian mechanism is (epsilon, delta)-private.
 
     The sigma at which, with Phi the normal distribution function and Delta the sensitivity,
 
@@ -183,9 +183,9 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
         \delta = \Phi\left(\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right)
         - e^{\epsilon} \Phi\left(-\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right),
 
-    for the sensitivity's neighbour relation and every epsilon. It is found by evaluating this with
-    as many bits as it needs, from above, and one part in 10^9 is added: delta is never exceeded,
-    whatever floats epsilon and delta are.
+    for the sensitivity's neighbour relation and every epsilon. It is found from above, by
+    evaluating this with as many bits as needed, and one part in 10^9 is added: delta is never
+    exceeded, for any floats epsilon and delta.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
 
 
 def mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
-    r"""Return the noise of MOD-SuLQ on a sum of second moments, in place of their mean.
+    r"""Return sigma of MOD-SuLQ for a sum of second moments (the paper has their mean).
 
     On each entry of the upper triangle, for rows of norm at most 1,
 
@@ -276,7 +276,7 @@ def mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
 
 
 def _check(sensitivity: Sensitivity, epsilon: float, delta: float) -> None:
-    """What both calibrations of the Gaussian mechanism ask for."""
+    """Check the arguments of both calibrations of the Gaussian mechanism."""
     Gaussian(sensitivity, 1.0)
     check_budget(epsilon, delta)
 
@@ -291,9 +291,9 @@ def second_moment_noise(
     mod_sulq: bool = False,
     parts: str = "",
 ) -> SymmetricGaussian:
-    r"""Return the noise on sums of x x' of rows of norm at most 1, released so often on a budget.
+    r"""Return the noise on sums of x x' of rows of norm at most 1, released `count` times.
 
-    A row changes the sum by :math:`\|x x'\|_F = \|x\|^2 \le 1`, and exchanging it for y by
+    A row changes the sum by :math:`\|x x'\|_F = \|x\|^2 \le 1`, and replacing it by y by
     :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 - 2 (x'y)^2 \le 2`, within one sum or over two.
 
     Parameters
@@ -304,9 +304,9 @@ def second_moment_noise(
         Budget of all releases: epsilon in nats, positive; delta in (0, 1).
     count : int
     mod_sulq : bool
-        The noise of `mod_sulq_scale`, by basic composition, in place of the least.
+        The noise of `mod_sulq_scale` with basic composition, in place of the least noise.
     parts : str
-        Over which sums the rows of one release are divided, for the proof.
+        The sums over which the rows of one release are divided, for the proof.
 
     Returns
     -------

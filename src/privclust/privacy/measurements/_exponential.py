@@ -15,13 +15,13 @@ from privclust.privacy.noise import NoiseSource
 
 @dataclass(frozen=True)
 class Exponential(WithEpsilon):
-    r"""A draw of density proportional to ``exp(factor * score)``.
+    r"""The exponential mechanism: a draw with probability proportional to ``exp(factor * score)``.
 
     Epsilon-differentially private for the sensitivity's neighbour relation with
     ``factor = epsilon / (2 sensitivity)``: weights and their sum change by a factor of at most
-    ``exp(epsilon / 2)`` each. Where scores change in one direction alone, ratios of both lie on one
-    side of 1, and ``factor = epsilon / sensitivity``. Log ratios of outputs lie in an interval of
-    length epsilon, from which the price in zCDP follows
+    ``exp(epsilon / 2)`` each. If all scores change in the same direction, both ratios lie on the
+    same side of 1, and ``factor = epsilon / sensitivity``. Log ratios of outputs lie in an interval
+    of length epsilon, from which the zCDP parameter follows
     (`privclust.privacy.accounting.bounded_range_rho`).
 
     Parameters
@@ -57,16 +57,16 @@ class Exponential(WithEpsilon):
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by in the exponent."""
+        """The factor of scores in the exponent."""
         return self.epsilon / (self._sides * self.sensitivity.value)
 
     @property
     def claimed(self) -> Loss:
-        """Epsilon, and what follows from bounded range."""
+        """Epsilon, and the zCDP parameter by bounded range."""
         return Loss(bounded_range_rho(self.epsilon), self.epsilon, self.count)
 
     def release(self, value: ArrayLike, source: NoiseSource) -> int:
-        """Return the index of a candidate by scores (n_candidates,), finite, of any magnitude.
+        """Return the index of a candidate from finite scores (n_candidates,), of any magnitude.
 
         `SystemEntropy` samples exactly, in rational arithmetic; a Generator takes the largest
         score after adding Gumbel noise.
@@ -80,7 +80,7 @@ class Exponential(WithEpsilon):
 
     @property
     def _sides(self) -> float:
-        """In how many directions scores may change."""
+        """The number of directions in which scores may change."""
         return 1.0 if self.one_sided else 2.0
 
     def _numbers(self) -> dict[str, float]:

@@ -34,14 +34,14 @@ class Gaussian(ForSensitivity):
     Parameters
     ----------
     sensitivity : Sensitivity
-        In the norm ``"l2"``. The noise does not depend on its value; the price does.
+        In the norm ``"l2"``. The privacy loss depends on its value; the noise does not.
     sigma : float
         Standard deviation of the noise in the value's units, finite and positive.
     count
         As of `Measurement`.
     rho : float or None
-        The price of one release as the noise was made from it, to the last digit; see `of_share`.
-        None: it follows from sigma. A price that is not the noise's is refused.
+        The zCDP parameter of one release from which the noise was computed; see `of_share`. None:
+        it follows from sigma. A rho that does not match sigma is refused.
 
     References
     ----------
@@ -77,7 +77,7 @@ class Gaussian(ForSensitivity):
 
     @classmethod
     def of_share(cls, sensitivity: Sensitivity, share: float, count: int = 1) -> Self:
-        """Return noise of which `share` is the sensitivity over sigma."""
+        """Return noise with `share` as the sensitivity over sigma."""
         check_real("share", share)
         return cls(sensitivity, sensitivity.value / share, count, rho=share**2 / 2.0)
 
@@ -85,9 +85,9 @@ class Gaussian(ForSensitivity):
     def classical(
         cls, sensitivity: Sensitivity, epsilon: float, delta: float, count: int = 1
     ) -> Self:
-        """Return the noise of the classical formula, at any epsilon, with its price in zCDP.
+        """Return the noise of the classical formula, at any epsilon, with its zCDP parameter.
 
-        See `classical_gaussian_sigma`; its (epsilon, delta) is proved up to an epsilon of 1 only.
+        See `classical_gaussian_sigma`; its (epsilon, delta) is proved only up to epsilon = 1.
         """
         check_real("epsilon", epsilon)
         c = gaussian_constant(delta)
@@ -106,11 +106,11 @@ class Gaussian(ForSensitivity):
         return Loss(rho, count=self.count)
 
     def against(self, sensitivity: Sensitivity) -> Gaussian:
-        """Return the same noise, priced for another change than it was made for."""
+        """Return the same noise with the loss for another sensitivity."""
         return Gaussian(sensitivity, self.sigma, self.count)
 
     def for_rows(self, n_rows: int) -> Gaussian:
-        """Return the same noise, priced for so many changes at once, each with noise of its own."""
+        """Return the same noise with the loss for `n_rows` changes, each with its own noise."""
         bound = self.sensitivity.scaled(math.sqrt(n_rows))
         return replace(self, sensitivity=bound, rho=n_rows * self.claimed.rho)
 
@@ -119,9 +119,8 @@ class Gaussian(ForSensitivity):
     ) -> Any:
         """Return a value with noise; see `Measurement.release`.
 
-        With a `weight` above 0, `sigma` is that of the value times the weight: what is returned has
-        noise of ``sigma / weight``. So the parts of a statistic, which lie along the last axis of
-        the value, can be weighed without rounding.
+        With a positive `weight`, the returned value has noise of ``sigma / weight``. The parts of a
+        statistic, along the last axis of the value, can so be weighted without rounding.
         """
         return noise.add_gaussian(real_array("value", value), self.sigma / weight, source)
 
@@ -143,10 +142,10 @@ class SymmetricGaussian(Gaussian):
     sensitivity : Sensitivity
         Of all coordinates of a release together, in the norm ``"l2"``.
     sigma : float
-        Standard deviation of the noise on a coordinate, positive: on entries of the diagonal, and
-        ``sigma / weight`` on those beside it.
+        Standard deviation of the noise on a coordinate, positive: on diagonal entries, and ``sigma
+        / weight`` on off-diagonal entries.
     count, rho
-        As of `Gaussian`.
+        As for `Gaussian`.
     weight : float
         w, positive.
 
@@ -172,7 +171,7 @@ class SymmetricGaussian(Gaussian):
         source: NoiseSource,
         weight: float | np.ndarray = 1.0,
     ) -> np.ndarray:
-        """Return symmetric matrices (k, d, d), of which upper triangles are read, with noise."""
+        """Return symmetric matrices (k, d, d) with noise; only upper triangles are read."""
         matrices = value if isinstance(value, FixedPoint) else np.asarray(value)
         rows, columns = np.triu_indices(matrices.shape[1])
         weights = weight * np.where(rows == columns, 1.0, self.weight)
@@ -190,20 +189,20 @@ class SymmetricGaussian(Gaussian):
 class SmoothGaussian(Measurement):
     r"""Gaussian noise of deviation :math:`S / \alpha` on a result with smooth sensitivity S.
 
-    (epsilon, delta)-differentially private for records exchanged where S is a beta-smooth bound
-    and alpha, beta are admissible for both and the number of coordinates (Nissim, Raskhodnikova and
-    Smith 2007); nothing is known of it in zCDP. S is of the data: a statement does not name it.
+    (epsilon, delta)-differentially private for replaced records if S is a beta-smooth bound and
+    alpha, beta are admissible for both and the number of coordinates (Nissim, Raskhodnikova and
+    Smith 2007); no zCDP parameter is known. S depends on the data: a statement does not name it.
 
     Parameters
     ----------
     bound : float
-        S. Where it is 0, no noise is added: a bound that may be 0 is flawed.
+        S. If it is 0, no noise is added: a bound that may be 0 is flawed.
     alpha, beta : float
     n_coordinates : int
     epsilon, delta : float
     proof : str
     flaw : str
-        Why S is no smooth bound, where it is none.
+        Why S is no smooth bound, if it is none.
 
     Examples
     --------
@@ -235,7 +234,7 @@ class SmoothGaussian(Measurement):
 
     @property
     def claimed(self) -> Loss:
-        """(epsilon, delta) and no more."""
+        """Only (epsilon, delta)."""
         return Loss(epsilon=float(self.epsilon), delta=float(self.delta))
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:

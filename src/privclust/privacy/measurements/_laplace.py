@@ -26,9 +26,9 @@ class Laplace(WithEpsilon):
     r"""Laplace noise of scale ``sensitivity / epsilon`` on every entry.
 
     Epsilon-differentially private for the sensitivity's neighbour relation: the log density ratio
-    of two outputs is at most ``||value - value'||_1 / scale``. Every entry is a release of its own,
-    so that the price in zCDP is less where a change is of many entries: it follows from epsilon and
-    :math:`\mu = \Delta_2 / scale`, with :math:`\Delta_2` the sensitivity in l2, where that is known
+    of two outputs is at most ``||value - value'||_1 / scale``. Every entry is a separate release,
+    so the zCDP parameter is smaller if a change affects many entries: it follows from epsilon and
+    :math:`\mu = \Delta_2 / scale`, with :math:`\Delta_2` the sensitivity in l2, if it is known
     (`privclust.privacy.accounting.laplace_rho`).
 
     Parameters
@@ -38,7 +38,7 @@ class Laplace(WithEpsilon):
     epsilon, count
         As of `Measurement`.
     entries : float
-        From 1. Where the change is as large in each of so many entries, at the worst.
+        At least 1: in the worst case, the change is equally large in so many entries.
     mu : float or None
         :math:`\Delta_2 / scale`, in place of `entries`; at most epsilon.
 
@@ -82,7 +82,7 @@ class Laplace(WithEpsilon):
 
     @property
     def claimed(self) -> Loss:
-        """Epsilon, and the sum of what the entries cost in zCDP."""
+        """Epsilon, and the sum of the entries' zCDP parameters."""
         mu = self.epsilon / math.sqrt(self.entries) if self.mu is None else self.mu
         rho = laplace_rho(self.epsilon, min(mu, self.epsilon))
         return Loss(rho, self.epsilon, self.count)
@@ -96,7 +96,7 @@ class Laplace(WithEpsilon):
 class ComplexLaplace(Laplace):
     r"""Laplace noise of scale ``sensitivity / epsilon`` on real and imaginary parts.
 
-    As `Laplace` on these parts, whose joint l1 sensitivity is asked for.
+    As `Laplace` on these parts, with their joint l1 sensitivity.
 
     Notes
     -----
@@ -105,8 +105,8 @@ class ComplexLaplace(Laplace):
     scale ``sigma_xi / (2 sqrt(alpha_r m n_0))``. One of n_0 rows moves r = alpha_r m features of
     modulus 1 / sqrt(m) by at most 2 sqrt(2) each in l1, divided by alpha_r n_0: l1 sensitivity
     ``2 sqrt(2) sqrt(m) / n_0`` (replace-one, masks given). Equating scales gives
-    ``sigma_xi = 4 sqrt(2) sqrt(alpha_r) m / (sqrt(n_0) epsilon)``. So has eq. (7) of the
-    paper; our copy of Proposition 1 has alpha_r for its root, which gives epsilon / sqrt(alpha_r).
+    ``sigma_xi = 4 sqrt(2) sqrt(alpha_r) m / (sqrt(n_0) epsilon)``. Eq. (7) of the paper agrees; our
+    copy of Proposition 1 has alpha_r in place of its root, which gives epsilon / sqrt(alpha_r).
 
     References
     ----------

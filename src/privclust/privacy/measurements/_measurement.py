@@ -1,4 +1,4 @@
-"""What all measurements have in common."""
+"""The base classes of measurements."""
 
 # annotations are evaluated here, so that those of inherited fields resolve in any module
 
@@ -21,11 +21,10 @@ PRICE_TOLERANCE = 1e-9  # relative, between a price that is given and that of th
 
 
 class Measurement(ABC):
-    """Noise bound to the sensitivity it is for and to what it costs.
+    """Noise together with its sensitivity and its privacy loss.
 
     Measurements are immutable. All raise a ValueError that names the parameter if one is not as
-    described, or if a scale that is computed is not a positive float. Parameters that several have
-    mean the same in all:
+    described, or if a computed scale is not a positive float. Common parameters:
 
     Parameters
     ----------
@@ -34,14 +33,14 @@ class Measurement(ABC):
     epsilon : float
         In nats, finite and positive; of one release.
     count : int
-        How many times it is released.
+        The number of releases.
 
     Attributes
     ----------
     mechanism : str
         Its name in a guarantee.
     flaw : str
-        Why it is not private; empty where it is.
+        Why it is not private; empty if it is.
     """
 
     mechanism: ClassVar[str]
@@ -61,7 +60,7 @@ class Measurement(ABC):
     @property
     @abstractmethod
     def claimed(self) -> Loss:
-        """What it costs, or where it is not private: what its paper claims."""
+        """The privacy loss, or the loss claimed by the paper if the noise is not private."""
 
     @property
     @abstractmethod
@@ -94,27 +93,27 @@ class Measurement(ABC):
 
     @property
     def loss(self) -> Loss | None:
-        """What it costs; None where it is not private."""
+        """The privacy loss; None if it is not private."""
         return None if self.flaw else self.claimed
 
     def statement(
         self, name: str, *, noise: str = "", units: str = "", mechanism: str = "", flaw: str = ""
     ) -> Release:
-        """Return what a guarantee says of it.
+        """Return its line of a guarantee.
 
         Parameters
         ----------
         name : str
-            What is released.
+            Name of the released quantity.
         noise : str
             Other words for the noise than "scale ...". Numbers are the measurement's own: a field
             in braces, such as ``{scale:.4g}``, names one.
         units : str
-            What the noise is in units of, put after it.
+            Units of the noise, appended to it.
         mechanism : str
             Another name of the mechanism, such as that of its sampler.
         flaw : str
-            Why the whole is not private, where that is not the noise's fault.
+            Why the release is not private for a reason other than the noise.
 
         Returns
         -------
@@ -133,17 +132,17 @@ class Measurement(ABC):
         )
 
     def _unrounded(self) -> dict[str, Any]:
-        """Return a statement's sensitivity, scale and norm; none where they are not public."""
+        """Return a statement's sensitivity, scale and norm; none if they are not public."""
         return {}
 
     def _numbers(self) -> dict[str, float]:
-        """What words for the noise may name."""
+        """The numbers that a text on the noise may name."""
         return {"scale": self.scale}
 
 
 @dataclass(frozen=True)
 class ForSensitivity(Measurement):
-    """Noise for a sensitivity, in the norm that the mechanism asks for."""
+    """Noise for a sensitivity in the mechanism's norm."""
 
     sensitivity: Sensitivity
     _NORM: ClassVar[str]
@@ -173,7 +172,7 @@ class ForSensitivity(Measurement):
 
 @dataclass(frozen=True)
 class WithEpsilon(ForSensitivity):
-    """Noise whose scale is the sensitivity over epsilon."""
+    """Noise with the scale sensitivity / epsilon."""
 
     epsilon: float
     count: int = 1
@@ -196,7 +195,7 @@ class WithEpsilon(ForSensitivity):
 
     @property
     def claimed(self) -> Loss:
-        """Epsilon, and what pure privacy is in zCDP."""
+        """Epsilon, and the zCDP parameter that it implies."""
         return Loss(pure_rho(self.epsilon), self.epsilon, self.count)
 
     def _numbers(self) -> dict[str, float]:

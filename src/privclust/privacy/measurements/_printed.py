@@ -1,4 +1,4 @@
-"""Noise as the private EM paper prints it, which is not private."""
+"""Noise as printed in the private EM paper, which is not private."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Gamma(WithEpsilon):
     output below the value of one data set excludes that data set. With values 0 and Delta the
     output is below Delta with probability ``1 - exp(-epsilon)`` and 0: (epsilon', delta) holds
     with exactly ``delta = 1 - exp(-epsilon)``, for every epsilon' >= 0. The paper's proof compares
-    densities on the common support only; what it claims is `claimed`.
+    densities only on the common support; `claimed` is its claim.
 
     Parameters
     ----------
     sensitivity : Sensitivity
         In the norm ``"l1"``.
     epsilon, count
-        As of `Measurement`: the paper's epsilon', and how many releases it counts.
+        As for `Measurement`: the paper's epsilon', and the number of releases it counts.
 
     References
     ----------
@@ -56,8 +56,8 @@ class Gamma(WithEpsilon):
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
         """Return a value with noise; see `Measurement.release`.
 
-        No sampler resists the floating-point attack here, nor would one help: with `SystemEntropy`
-        the noise is a numpy Generator's, seeded by the operating system.
+        Here no sampler resists the floating-point attack, nor would one help: with `SystemEntropy`
+        the noise is from a numpy Generator seeded by the operating system.
         """
         array = np.asarray(real_array("value", value))
         return array + unprotected_generator(source).gamma(1.0, self.scale, size=array.shape)
@@ -79,7 +79,7 @@ class Wishart(WithEpsilon):
     sensitivity : Sensitivity
         In the norm ``"trace"``.
     epsilon, count
-        As of `Gamma`, and so is the reference: eqs. (17), (18).
+        As for `Gamma`, with the same reference: eqs. (17), (18).
 
     Examples
     --------
