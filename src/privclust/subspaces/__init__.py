@@ -1,7 +1,7 @@
 """Subspace clustering under differential privacy.
 
-What the stub beside this file lists is imported when it is first asked for: whoever asks
-for the exact law of a chain need not wait for compiled samplers.
+Names listed in the stub next to this file are imported at first use, so that the exact law of a
+chain is available without compiled samplers.
 """
 
 import lazy_loader

@@ -1,10 +1,10 @@
-r"""Second moments by nearest subspace, in which every row counts by itself to the last bit.
+r"""Exact second moments by nearest subspace: each row's contribution depends only on that row.
 
 Rows are multiples of 2^-16 of norm at most 1 (`privclust.core.second_moments`). The bases are
-public; rounded to multiples of 2^-30, their products with a row, of which all partial sums are
-below 2, are exact in 53 bits: so a matrix product gives the same bits whatever BLAS does, and
-however many rows there are. What is left, squares and their comparison, is done by a compiled loop
-in the order of the columns. A row's subspace thus depends on that row and the bases alone.
+public and rounded to multiples of 2^-30. All partial sums of their products with a row are below 2
+and so exact in 53 bits: a matrix product has the same bits for any BLAS and any number of rows.
+Squares and their comparison are computed by a compiled loop in the order of the columns. A row's
+subspace thus depends only on that row and the bases.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from privclust.core.second_moments import MomentSums
 
 
 def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
-    r"""Return :math:`\sum x x'` over the rows that are nearest to each subspace.
+    r"""Return :math:`\sum x x'` over the rows nearest to each subspace.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_features)
-        As `privclust.core.second_moments.in_units` returns them, of norm up to 1; any number.
+        Rows of norm up to 1 from `privclust.core.second_moments.in_units`, in any number.
     bases : ndarray of shape (n_clusters, n_features, dimension)
         Orthonormal columns.
 
@@ -34,7 +34,7 @@ def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
     Raises
     ------
     ValueError
-        If there are more rows than exact sums have room for.
+        If there are too many rows for exact sums.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
 
 
 def labels_by_subspace(rows: np.ndarray, bases: np.ndarray) -> np.ndarray:
-    """Return the nearest subspace of each row, int64, of equals the first; as of the moments."""
+    """Return the nearest subspace of each row, int64; the first of equals."""
     labels = np.empty(len(rows), dtype=np.int64)
     columns = rounded_columns(bases)
     for part in blocks(len(rows), columns.shape[1]):

@@ -69,33 +69,33 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     dimension : int
         q, of each subspace; from 1 to n_features - 1.
     epsilon : float
-        Budget of one sample in nats; what a private start costs comes on top. `epsilon` n_samples
-        / 2 may be up to 1e12.
+        Budget of one sample in nats; the budget of a private start is added. `epsilon` n_samples /
+        2 may be up to 1e12.
     n_sweeps : int
         Length of the chain, fixed in advance.
     init : "random", array-like or estimator
         ``"random"``: uniform subspaces. Bases of shape (n_clusters, n_features, dimension),
         orthonormal, as columns, which must not depend on the data. An estimator that has a
         `guarantee_` of its own, such as `SuLQKPlanes`, is cloned, fitted to X and composed.
-        Labels of shape (n_samples,), or an estimator without a guarantee, leave none here.
+        Labels of shape (n_samples,), or an estimator without a guarantee: no guarantee.
     n_kept : int
-        Number of last sweeps whose subspaces are kept in `kept_subspaces_`. Publishing R of
-        them, or anything made of them, costs R epsilon at the least; the guarantee counts the last
-        state alone. They serve to average a metric where the data are held.
+        Number of last sweeps with subspaces kept in `kept_subspaces_`. Publishing R of them, or
+        results computed from them, costs at least R epsilon; the guarantee counts only the last
+        state. The data holder can average a metric over them.
     record_every : int
         Sweeps between two entries of `diagnostics_`.
     record_first : int
-        How many sweeps from the first on have an entry each, beside these.
+        Number of first sweeps that also have an entry each.
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data. None takes it from the data, warns,
         and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: clipped to the ball, with a warning, or refused. Drawn in,
-        any row is taken: one with infinite entries by these alone, and NaN as 0.
+        Longer rows are clipped to the ball, with a warning, or refused. When clipping, any row is
+        accepted: in one with infinite entries only those count, and NaN counts as 0.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
+        the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
+        entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``, seeded by the operating system), anything
         else for reproduction.
@@ -107,7 +107,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     labels_ : ndarray of shape (n_samples,)
         Of the last state: sampled, not the nearest, and private as the subspaces are.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
+        The noisy number of rows (with `groups`, of persons) left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
         ``"asymptotic"``, or ``"none"``.
@@ -117,10 +117,10 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ``"cost"``, eq. (3) in squared units of X on rows within the ball; ``"statistic"``, with
         the basis U of each subspace after sweeps t = 1 .. T so far,
         :math:`(kq)^{-1/2} (\sum_l \|T^{-1} \sum_t U_l^{(t)}\|_F^2)^{1/2}`, Section 5, which falls
-        as :math:`T^{-1/2}` whatever the subspaces do, since bases are free to turn;
-        ``"aligned_statistic"``, the same with the projections U U', which neither turns nor signs
-        change: 1 where nothing moves, :math:`\sqrt{q / d}` where subspaces come to be anywhere;
-        ``"subspaces"``, float32 of shape (n_records, n_clusters, n_features, dimension).
+        as :math:`T^{-1/2}` for any subspaces, since bases may rotate; ``"aligned_statistic"``, the
+        same with the projections U U', which rotations and signs do not change: 1 if nothing moves,
+        :math:`\sqrt{q / d}` if subspaces move everywhere; ``"subspaces"``, float32 of shape
+        (n_records, n_clusters, n_features, dimension).
     kept_subspaces_ : ndarray of shape (n_kept, n_clusters, n_features, dimension)
     n_features_in_ : int
 
@@ -227,7 +227,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self
 
     def _run(self, rows, radius, frames, factor, rng):
-        """Set what the chain finds from a start."""
+        """Run the chain from a start and set the fitted attributes."""
         k, d, q = frames.shape
         units = rows / radius
         blocks = in_blocks(units)
@@ -264,7 +264,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         }
 
     def _promise(self, draw, start, doubts, seeded):
-        """State what the last state promises, with what its start does."""
+        """Return the guarantee of the last state, composed with that of its start."""
         release = draw.statement(
             "labels and subspaces",
             noise="density exp(-{epsilon:.4g} / 2 sum of squared distances)",
@@ -296,7 +296,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         )
 
     def _check_parameters(self, records):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
+        """Raise a ValueError that names the parameter, its value and the allowed values."""
         check_parameters(self, records.rows, records=records)
         if 0.5 * self.epsilon * records.n_records > LARGEST_CONCENTRATION:
             raise ValueError(

@@ -60,7 +60,7 @@ def _add_coordinate(block, vector, sign, products, exponents):
 def _draw_block(exponents, uniforms, chosen):
     """Draw l with probability proportional to e^exponents[l, i] for each i of a block.
 
-    Exponents are overwritten by cumulative sums; uniforms by what remains of them.
+    Exponents are overwritten by cumulative sums, and uniforms by their remainders.
     """
     k = exponents.shape[0]
     most = np.empty(BLOCK)
@@ -97,9 +97,9 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
     """Draw all labels given the subspaces, eq. (11), and sum up x x' by them.
 
     The density is e^(-scale d^2): `scale` is epsilon / 2 in units of X. `blocks` are X by
-    `in_blocks`. Of the orthonormal rows of `bases` (k, d, d) those from `first` to `last` are used:
-    the subspaces' with sign 1, or their complements' with sign -1. Written are `labels` (n,),
-    `counts` (k,) and `moments` (k, d, d), the sum of x x' over the rows with each label.
+    `in_blocks`. Rows `first` to `last` of the orthonormal `bases` (k, d, d) are used: the
+    subspaces' with sign 1, or their complements' with sign -1. Outputs are `labels` (n,), `counts`
+    (k,) and `moments` (k, d, d), the sum of x x' over the rows with each label.
     """
     n_samples, d = X.shape
     k = bases.shape[0]
@@ -145,14 +145,14 @@ def sweeps(
     X, blocks, scale, rng, q, n_sweeps, done, first_kept,
     bases, kappas, labels, frames, sums, projectors, kept,
 ):  # fmt: skip
-    """Go on with the chain by `n_sweeps` sweeps, each of all labels and then all subspaces.
+    """Continue the chain by `n_sweeps` sweeps, each of all labels and then all subspaces.
 
     For X, blocks, scale, rng, bases and labels see `draw_labels`; the last two are the state, and
     `kappas` (k, d) are those of `resample_frame`.
-    `done` sweeps were before; q is the subspaces' dimension. Written are `frames` (k, d, q), the
-    subspaces' uniformly rotated bases after the last sweep, and to `kept` (n_kept, k, d, q) those
-    after sweep `first_kept`, from 0, and after what follows, as far as the chain goes. The frames U
-    after each sweep are added to `sums`, the lower triangles of U U' to `projectors` (k, d, d).
+    `done` is the number of earlier sweeps, and q the subspaces' dimension. Outputs are `frames` (k,
+    d, q), the subspaces' uniformly rotated bases after the last sweep, and `kept` (n_kept, k, d,
+    q), those after sweep `first_kept` (from 0) and later ones of this call. The frames U after each
+    sweep are added to `sums`, the lower triangles of U U' to `projectors` (k, d, d).
     """
     k, d = bases.shape[0], bases.shape[1]
     frame_sign, r = moved_frame(d, q)

@@ -22,10 +22,10 @@ from privclust.subspaces._subspace_clusterer import (
 
 
 class KPlanes(SubspaceClusterer):
-    r"""k-means for linear subspaces by turns (k-plane). Not private.
+    r"""k-means for linear subspaces (k-plane). Not private.
 
-    Lowers :math:`\sum_i \min_j d^2(x_i, S_j)`, n times eq. (3), by turns of assigning rows to their
-    nearest subspace and moving each subspace to where the squared distances of its rows are least:
+    Lowers :math:`\sum_i \min_j d^2(x_i, S_j)`, n times eq. (3), by alternately assigning rows to
+    their nearest subspace and moving each subspace to minimize the squared distances of its rows:
     the eigenvectors of :math:`\sum x x'` of the `dimension` largest eigenvalues. Subspaces go
     through the origin, so rows are not centered. The cost never rises; a run ends when labels no
     longer change.
@@ -44,10 +44,9 @@ class KPlanes(SubspaceClusterer):
         n_features, dimension), orthonormal, as columns; or labels of shape (n_samples,); or an
         estimator that is cloned and fitted, and gives its `subspaces_` or else its `labels_`.
     n_init : int
-        Number of random starts; the result of least cost is kept, the first of equals. A given
-        start is run once.
+        Number of random starts; the first result of least cost is kept. A given start is run once.
     max_iter : int
-        Most turns from one start.
+        Maximum number of turns from one start.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
 
     Attributes
@@ -64,8 +63,8 @@ class KPlanes(SubspaceClusterer):
 
     Notes
     -----
-    A cluster without rows takes those that are farthest from their own subspaces: as many as it has
-    dimensions, several such clusters one after the other.
+    A cluster without rows takes as many rows as it has dimensions, those farthest from their own
+    subspaces; several such clusters take them in turn.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Subspaces by sample and aggregate: cluster many small subsets, release what most agree on."""
+"""Subspaces by sample and aggregate: cluster many small subsets, release the central result."""
 
 from __future__ import annotations
 
@@ -51,25 +51,24 @@ _ORDER_IS_SEEN = (
 class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by sample and aggregate (Algorithm 1).
 
-    A clusterer without privacy is fitted to each of m small subsets of the rows. Released, with
-    Gaussian noise, is the most central result: the one whose ball of least radius holds more than
-    half of all results. The noise has standard deviation :math:`S / \alpha`, where S bounds how
-    far one record can move the most central result, given these results and all that are near.
+    A clusterer without privacy is fitted to each of m small subsets of the rows. The most central
+    result is released with Gaussian noise: the center of the smallest ball that holds more than
+    half of all results. The noise has standard deviation :math:`S / \alpha`, where S bounds how far
+    one record can move the most central result, given these results and all near ones.
 
     ``variant="corrected"`` differs from Algorithm 1 as printed in four points, without which there
     is no proof:
 
-    - *Subsets* are a partition, so that a record changes one result (s = 1). It is drawn without a
-      look at the rows.
-    - *Order and bases.* The metric of eq. (2) does not see the order of the subspaces nor their
-      bases; noise on a list of bases does. Take the distance of two sets of bases to be
+    - *Subsets* are a partition, so that a record changes one result (s = 1). It is drawn
+      independently of the rows.
+    - *Order and bases.* The metric of eq. (2) does not depend on the order of the subspaces or
+      their bases; noise on a list of bases does. Take the distance of two sets of bases to be
       :math:`\min \|U - U' R\|_F` over orders and over rotations R in each subspace, which is at
-      most that of eq. (2). Were the list put into a uniformly random order and its bases rotated
-      uniformly at random, then two lists at distance a could be coupled so that they differ by a
-      in the Euclidean norm, always; hence noise scaled to a would protect them. As the noise has no
-      direction, order and rotation move with it, and what the released subspaces are, as a set, is
-      distributed as without them. So they are left out, and subspaces come in an order and with
-      bases that depend on the released set alone.
+      most that of eq. (2). If the list had a uniformly random order and uniformly rotated bases,
+      two lists at distance a could be coupled so that they always differ by a in the Euclidean
+      norm; hence noise scaled to a would protect them. As the noise has no direction, random order
+      and rotations do not change the distribution of the released set of subspaces. So they are
+      left out, and the order and bases of the subspaces depend only on the released set.
     - *S* is `smooth_sensitivity` (``privclust.subspaces._smooth_sensitivity``, with proof): the
       S(B) printed can grow by any factor from one data set to the next.
     - :math:`\alpha, \beta` come from the hockey-stick divergence of two normal distributions that
@@ -82,19 +81,18 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     complements, which have the same angles. Noisy projection matrices would be as accurate to
     first order but have k d (d + 1) / 2 coordinates, which makes S less smooth and thus larger.
 
-    **Failures of `base`.** One row must not decide whether there is a result. Where `base` raises
-    any exception on a subset, or returns what are not subspaces, subspaces that were drawn
-    beforehand take the place of its result, and its warnings are silenced. What fails on every data
-    set is found out before the rows are looked at, by a trial on random rows of norm 1 at most, of
-    the shape of the smallest subset: that error is shown. Memory that runs out, and what stops a
-    program (`KeyboardInterrupt`, `SystemExit`), pass; a `base` that does either, or never returns,
-    on some data alone is outside of the guarantee.
+    **Failures of `base`.** One row must not decide whether there is a result. If `base` raises any
+    exception on a subset, or returns no subspaces, subspaces drawn beforehand replace its result.
+    Its warnings are silenced. Errors that occur on every data set are found before the rows are
+    read, by a trial on random rows of norm at most 1, in the shape of the smallest subset: that
+    error is shown. `MemoryError`, `KeyboardInterrupt` and `SystemExit` are passed on. If `base`
+    raises them, or never returns, only for some data, this is outside of the guarantee.
 
-    ``variant="paper"`` is Algorithm 1 as printed, and private by no proof: m subsets drawn with
+    ``variant="paper"`` is Algorithm 1 as printed, and not proved private: m subsets drawn with
     overlaps, all drawn again until no record is in more than :math:`\sqrt m` of them; the metric of
-    eq. (2); the noise of lines 2 and 6 on the k d q coordinates of the bases that the
-    winning subset gave, in its order. The noise has no direction and only the winner is released,
-    so that aligning the others to it would change nothing.
+    eq. (2); the noise of lines 2 and 6 on the k d q coordinates of the bases that the winning
+    subset gave, in its order. The noise has no direction and only the winner is released, so
+    aligning the others to it would change nothing.
 
     Parameters
     ----------
@@ -109,15 +107,15 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         m; None: n / (2 q k), rounded down, so that subsets have about 2 q rows a cluster.
     variant : {"corrected", "paper"}
     norm_bound : float or None
-        Rows are clipped to a ball of this radius and divided by it. None: rows stay as they are;
-        the guarantee needs no bound on them.
+        Rows are clipped to a ball of this radius and divided by it. None: rows are unchanged; the
+        guarantee needs no bound on them.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
-        any row is taken: one with infinite entries by these alone, and NaN as 0.
+        Longer rows are clipped to the bound, with a warning, or refused. When clipping, any row is
+        accepted: in one with infinite entries only those count, and NaN counts as 0.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
+        the row contributes nothing. ``"middle"``: the entry counts as the middle of the bounds, and
+        all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -129,10 +127,10 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Nearest subspace of each row. Not private, like the next three: `released()` and pickles
         leave them out.
     left_out_ : None
-        The number of rows that are left out is not released: there is no room for it beside the
-        subspaces (`privclust.privacy.left_out`).
+        The number of rows left out is not released, because the subspaces leave no budget for it
+        (`privclust.privacy.left_out`).
     guarantee_ : privclust.privacy.Guarantee
-        For neighbours with one row exchanged.
+        For neighbours with one row replaced.
     smooth_sensitivity_, noise_scale_ : float
         S and the noise's standard deviation on each coordinate.
     n_failed_ : int
@@ -140,8 +138,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     n_subsets_ : int
         m.
     condition_ : float
-        :math:`2 D / \sqrt m`, which epsilon must exceed for Theorem 3.1 to say anything on the
-        size of the noise. Depends on no row.
+        :math:`2 D / \sqrt m`, which epsilon must exceed for Theorem 3.1 to bound the noise. Depends
+        on no row.
     n_features_in_ : int
 
     Warns
@@ -208,8 +206,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points that are dealt to subsets at random; of magnitude up to 1e100, or any where they
-            are clipped to a `norm_bound`.
+            Points assigned to subsets at random; of magnitude up to 1e100, or any if they are
+            clipped to a `norm_bound`.
         y : None
             Not used.
 
@@ -222,8 +220,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ValueError
             If a parameter is out of its range, X has no more features than dimensions, or is not
             finite or too large where it must not be; if `base` fails on random rows; with
-            ``variant="paper"``, if no subsets are found that have few records in common, as happens
-            for 4 to about (ln n)^2 of them.
+            ``variant="paper"``, if no subsets with few common records are found, as happens for 4
+            to about (ln n)^2 subsets.
         """
         records = private_records(self, X)
         X = records.every_row
@@ -248,7 +246,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self
 
     def release(self, results: np.ndarray, source: NoiseSource) -> tuple[np.ndarray, Guarantee]:
-        """Return the subspaces and the guarantee that `fit` makes of the subsets' results.
+        """Return the subspaces and the guarantee from the subsets' results, as `fit` does.
 
         Results are orthonormal bases (n_subsets, n_clusters, n_features, dimension). Sets
         `n_subsets_` and the attributes of the noise, which comes from the source. `fit` charges
@@ -314,7 +312,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         )
 
     def _promise(self, shape, seeded):
-        """Return what a release promises, or why nothing; it does not depend on the rows."""
+        """Return the guarantee of a release; it does not depend on the rows."""
         noise, is_private = self._noise(shape, 1.0), self.variant == "corrected"
         caveats = [_FOR_SUBSPACES_ALONE] if is_private else [_ORDER_IS_SEEN]
         if not is_private:
@@ -331,7 +329,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         )
 
     def _set_noise(self, noise):
-        """Set what the noise is, and warn where Theorem 3.1 does not bound it."""
+        """Set the noise, and warn where Theorem 3.1 does not bound it."""
         n_coordinates = noise.n_coordinates
         self.smooth_sensitivity_ = float(noise.bound)
         self.noise_scale_ = noise.scale
@@ -349,7 +347,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return int(self.n_subsets)
 
     def _check_parameters(self, X):
-        """Return the number of clusters, or raise a ValueError that names what is wrong."""
+        """Return the number of clusters, or raise a ValueError that names a wrong parameter."""
         check_parameters(self, X)
         n_samples = len(X)
         if isinstance(self.base, type) or not all(
@@ -376,15 +374,15 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
 
 def disjoint_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return a random partition into parts whose sizes differ by 1 at most."""
+    """Return a random partition into parts with sizes that differ by at most 1."""
     return np.array_split(rng.permutation(n_samples), n_subsets)
 
 
 def printed_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Return the subsets of Algorithm 1, line 3: drawn until no record is in too many of them.
 
-    Below 4 subsets a record may be in one alone; given that they are a partition of what they
-    hold, uniformly, so they are drawn as one.
+    Below 4 subsets a record may be in only one; given this condition, they are a uniformly random
+    partition of their records, so they are drawn as one.
     """
     size, most = n_samples // n_subsets, math.isqrt(n_subsets)
     if most == 1:
@@ -409,7 +407,7 @@ def smaller_frames(results: np.ndarray) -> np.ndarray:
 
 
 def result_distances(frames: np.ndarray, metric: str) -> np.ndarray:
-    r"""Return the distances of m sets of subspaces from one another, whatever order and bases.
+    r"""Return the distances between m sets of subspaces, for any order and bases.
 
     Parameters
     ----------
@@ -469,12 +467,11 @@ def _least_matching(costs):
 
 
 def canonical_subspaces(noisy: np.ndarray, dimension: int) -> np.ndarray:
-    """Return the spans of noisy bases, or of complements, in an order and with bases of its own.
+    """Return the spans of noisy bases, or their complements, in canonical order and bases.
 
     `noisy` is (n_clusters, n_features, width); its spans are complements where `width` is not the
-    dimension. What is returned depends on the set of spans alone: of all bases of a subspace the
-    one nearest to the first axes, and subspaces in the order of the mean place of their weight on
-    the axes.
+    dimension. The result depends only on the set of spans: each subspace has its basis nearest to
+    the first axes, and subspaces are ordered by the mean position of their weight on the axes.
     """
     n_features, width = noisy.shape[1:]
     everything = np.linalg.svd(noisy / np.abs(noisy).max())[0]

@@ -1,18 +1,18 @@
-r"""How far one record can move the most central of m results, and the noise that calls for.
+r"""Smooth sensitivity of the most central of m results, and the noise that it requires.
 
 Sample and aggregate computes :math:`B = (s_1, \ldots, s_m)` on m subsets of the data and releases
-the :math:`g(B) = s_i` whose :math:`r_i(t_0)` is least, with noise. Here :math:`r_i(t)` is the
+the :math:`g(B) = s_i` with the smallest :math:`r_i(t_0)`, with noise. Here :math:`r_i(t)` is the
 radius of the smallest ball about :math:`s_i` that holds t results, itself among them, in a
-semimetric d of diameter :math:`\Lambda`; a record changes s of the results at most, and
+semimetric d of diameter :math:`\Lambda`; a record changes at most s results, and
 :math:`t_0 = \lfloor (m + s) / 2 \rfloor + 1`.
 
 Local sensitivity
     Write :math:`r_{(j)}(t)` for the j-th smallest of :math:`r_1(t), \ldots, r_m(t)`, and
     :math:`\Lambda` for it when j or t is above m. Let B' differ from B in s results at most.
 
-    (a) :math:`r'_{(j)}(t) \le r_{(j+s)}(t+s)`. Of the j + s results that attain the right-hand
-    side's order at least j are in B' too; the ball of t + s results about one of them loses s at
-    most, so that its :math:`r'(t)` is not above its :math:`r(t+s)`.
+    (a) :math:`r'_{(j)}(t) \le r_{(j+s)}(t+s)`. At least j of the first j + s results of the
+    right-hand side are in B' too; the ball of t + s results about one of them loses at most s, so
+    that its :math:`r'(t)` is not above its :math:`r(t+s)`.
 
     (b) The balls of :math:`t_0` results about g(B) and g(B') hold :math:`t_0 - s` results each of
     the m - s that B and B' share (if fewer changed, more). Since :math:`2 (t_0 - s) > m - s` they
@@ -29,7 +29,7 @@ Smooth bound
     B' exchanged. (Both terms of :math:`A_k` are at most the second one: S is at most
     :math:`2 \max_k e^{-\beta k} r_{((k+1)s+1)}(t_0 + (k+1)s)`.)
 
-    (a) compares numbers and needs no triangle inequality: rounding leaves it as it is.
+    (a) compares numbers and needs no triangle inequality, so rounding does not affect it.
 
 Noise
     Gaussian noise of standard deviation :math:`S(B) / \alpha` on each of D coordinates, in which
@@ -60,14 +60,14 @@ _PANELS, _NODES = 64, 16
 
 @dataclass(frozen=True)
 class Calibration:
-    """Noise of deviation ``S / alpha``, where S is smooth to a factor of ``exp(beta)``."""
+    """Noise of deviation ``S / alpha``, with S smooth to a factor of ``exp(beta)``."""
 
     alpha: float
     beta: float
 
 
 def neighbours_needed(n_results: int, n_changed: int) -> int:
-    """Return t_0: two balls of so many results share one that a record did not change."""
+    """Return t_0: two balls of t_0 results share one that a record did not change."""
     return (n_results + n_changed) // 2 + 1
 
 
@@ -92,7 +92,7 @@ def smooth_sensitivity(
     radii : ndarray of shape (m, m)
         From `neighbour_radii`.
     beta : float
-        Positive: ln S changes by no more when `n_changed` results change.
+        Positive: the largest change of ln S when `n_changed` results change.
     diameter : float
         Largest distance of any two results, Lambda.
     n_changed : int
@@ -119,9 +119,8 @@ def printed_sensitivity(radii: np.ndarray, beta: float, diameter: float, n_chang
     :math:`2 \max_k \rho(t_0 + (k + 1) s) e^{-\beta k}`, with :math:`\rho(t)` the mean of the
     :math:`\lfloor s / \beta \rfloor` largest :math:`r_i(t)` (at least one, at most all).
 
-    Where all results agree but s of them, :math:`\rho` is about :math:`\beta \Lambda`; where all
-    agree it is 0 up to t = m. The ratio is not :math:`e^{\beta}` but grows as
-    :math:`\beta e^{\beta m / (2 s)}`.
+    If all results but s agree, :math:`\rho` is about :math:`\beta \Lambda`; if all agree, it is 0
+    up to t = m. The ratio is not :math:`e^{\beta}` but grows as :math:`\beta e^{\beta m / (2 s)}`.
     """
     n_results, s = len(radii), n_changed
     n_top = min(max(int(s / beta), 1), n_results)
@@ -145,13 +144,13 @@ def lemma_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calib
 
 @lru_cache(maxsize=1024)
 def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calibration:
-    r"""Return alpha and beta by the hockey-stick divergence itself: for every epsilon.
+    r"""Return alpha and beta by the hockey-stick divergence itself, for every epsilon.
 
-    Alpha is half of what noise of one fixed scale would allow, so that moving scales cost a factor
-    of two at most where results agree perfectly; beta is the largest that `worst_delta` then
-    allows. Up to an epsilon of 10 there is less noise than by `lemma_calibration` by a factor of 2
-    to 7, and beta falls as :math:`1 / \sqrt D` rather than 1 / D. Raises a ValueError if the budget
-    is so small that there is no beta.
+    Alpha is half of its value for noise of one fixed scale, so that varying scales cost at most a
+    factor of two if results agree perfectly; beta is the largest that `worst_delta` then allows. Up
+    to epsilon = 10 the noise is smaller than by `lemma_calibration` by a factor of 2 to 7, and beta
+    falls as :math:`1 / \sqrt D` rather than 1 / D. Raises a ValueError if the budget is so small
+    that there is no beta.
     """
     least = 1e-9 * epsilon
 
@@ -183,7 +182,7 @@ def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calib
 
 
 def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) -> float:
-    r"""Return delta with which noise of that calibration is (epsilon, delta)-private.
+    r"""Return delta for which noise of that calibration is (epsilon, delta)-private.
 
     Bounds :math:`H(v, c) = \sup_E P(E) - e^{\epsilon} Q(E)` of P = N(0, I), Q = N(v, c^2 I) over
     all c and v that the module allows.
@@ -206,8 +205,8 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
     Returns
     -------
     float
-        At most 1, which is what beta above 5 is given. Without the condition on alpha, steps are
-        taken on both sides.
+        At most 1, the value for any beta above 5. Without the condition on alpha, steps are taken
+        on both sides.
     """
     alpha, beta = calibration.alpha, calibration.beta
     if beta > _LARGEST_BETA:
@@ -242,9 +241,9 @@ def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int)
     .. math:: 2 \ln (p / q) - 2 \epsilon = \tau t^2 - 2 b t + C(u), \quad
         C(u) = \tau u + \|v\|^2 / c^2 + 2 D \ln c - 2 \epsilon.
 
-    E is where that is positive: for given u outside (c < 1) or inside (c > 1) of two roots, whose
-    probability is normal. The mean over u is found by quadrature, to about 1e-10 of itself. Where
-    :math:`e^{\epsilon} Q(E)` is too small to be computed, P(E) is returned, which is more.
+    E is where that is positive: for given u outside (c < 1) or inside (c > 1) of two roots, which a
+    normal distribution gives. The mean over u is found by quadrature, to about 1e-10 of itself.
+    If :math:`e^{\epsilon} Q(E)` is too small to be computed, P(E) is returned, which is larger.
     """
     if scale == 1.0:
         middle = epsilon / shift

@@ -1,8 +1,8 @@
-"""What a clusterer finds on each of many subsets, so that no row decides whether it finds anything.
+"""Results of a clusterer on many subsets, such that no row decides whether there is a result.
 
-Any exception on one subset counts as a result that was drawn beforehand, and what the clusterer
-warns of is silenced. What stops a program passes, and a ledger's refusal of what the clusterer
-costs.
+After any exception on one subset, a result drawn beforehand is used, and warnings of the clusterer
+are silenced. Exceptions that stop a program are passed on, and so is a ledger's refusal of the
+clusterer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of what counts as a resul
 
 
 def try_base(base: BaseEstimator, n_rows: int, shape: tuple[int, int, int]) -> None:
-    """Raise a ValueError if `base` fails on rows that owe nothing to the data.
+    """Raise a ValueError if `base` fails on rows that do not depend on the data.
 
     Rows are random, of norm 1 at most; `shape` is of its result, (n_clusters, n_features,
     dimension).
@@ -46,9 +46,9 @@ def subset_results(
     shape: tuple[int, int, int],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, int]:
-    """Return the bases that `base` finds on each subset, and on how many it failed.
+    """Return the bases that `base` finds on each subset, and the number of failures.
 
-    Bases are (n_subsets, n_clusters, n_features, dimension), of which `shape` is the rest.
+    Bases are (n_subsets, n_clusters, n_features, dimension); `shape` is without n_subsets.
     """
     # everything random is drawn beforehand: what one subset holds changes no other result
     instead = random_bases(*shape, rng)

@@ -1,4 +1,4 @@
-"""What estimators that find linear subspaces have in common."""
+"""The base class of estimators that find linear subspaces, and their starts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SubspaceClusterer(
     n_features_in_: int
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the index of the nearest subspace of each row; of equals the first.
+        """Return the index of the nearest subspace of each row; the first of equals.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class SubspaceClusterer(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            As `predict` takes them.
+            As for `predict`.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class SubspaceClusterer(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
+        """The number of columns that `transform` returns."""
         return len(self.subspaces_)
 
     def _checked(self, X):
@@ -122,19 +122,19 @@ def starting_bases(
     seeded: bool = False,
     groups: ArrayLike | None = None,
 ):
-    """Return the bases that an iteration starts from, the fitted estimator or None, `reads_data`.
+    """Return the starting bases, the fitted estimator or None, and `reads_data`.
 
     The bases are (n_clusters, n_features, dimension). `init` is ``"random"``, for uniform
     subspaces; bases of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see
-    `bases_of_labels`; or an estimator, whose clone is fitted to X and gives its `subspaces_`, or
-    else the bases of its `labels_`. X is as the user gave it: an estimator has a norm bound of its
-    own.
+    `bases_of_labels`; or an estimator: its clone is fitted to X and gives its `subspaces_`, or else
+    the bases of its `labels_`. X is as given by the user, since an estimator has its own norm
+    bound.
 
-    With `seeded`, an estimator whose `random_state` is None is given a seed drawn from `rng`, so
-    that the caller's seed repeats everything; else its noise, if it has any, is its own.
-    An estimator whose `fit` takes `groups` is given them. `reads_data` says whether the data were
-    looked at, which a guarantee must account for. Raises a ValueError if `init` is none of these,
-    or its number of clusters, features or dimensions differs.
+    With `seeded`, an estimator with `random_state=None` gets a seed drawn from `rng`, so that the
+    caller's seed repeats everything; otherwise it draws its own noise. An estimator with `groups`
+    in its `fit` gets them. `reads_data` says whether the data were used, which a guarantee must
+    account for. Raises a ValueError if `init` is none of these, or its number of clusters, features
+    or dimensions differs.
     """
     shape = (n_clusters, X.shape[1], dimension)
     if isinstance(init, str):
@@ -164,11 +164,11 @@ def starting_bases(
 
 
 def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[str, ...]]:
-    """Return what a start promises, and why it promises nothing where it does not.
+    """Return the guarantee of a start, and the reasons if it has none.
 
-    The arguments are of `starting_bases`. The guarantee, whose releases are named as the start's,
-    is to be composed with what follows; None where nothing is spent, or nothing promised. The
-    caveats are empty, or say why there is no guarantee for anything that begins with this start.
+    The arguments are those of `starting_bases`. The guarantee, with releases named as the start's,
+    must be composed with later ones; None if nothing is spent or nothing is guaranteed. The caveats
+    are empty, or say why nothing computed from this start has a guarantee.
     """
     if not reads_data:
         return None, ()
@@ -187,7 +187,7 @@ def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[s
 
 
 def _fitted(estimator, X, n_clusters, rng, seeded, groups):
-    """Return a fitted clone of an estimator that finds as many clusters."""
+    """Return a fitted clone of an estimator with the same number of clusters."""
     estimator = clone(estimator)
     params = estimator.get_params(deep=False)
     if "n_clusters" in params and params["n_clusters"] != n_clusters:
@@ -203,7 +203,7 @@ def _fitted(estimator, X, n_clusters, rng, seeded, groups):
 
 
 def _checked_bases(bases, shape):
-    """Return orthonormal bases of the same subspaces, after a check of what they are."""
+    """Return orthonormal bases of the same subspaces, after checks."""
     bases = np.asarray(bases, dtype=np.float64)
     if bases.shape != shape or not np.isfinite(bases).all():
         raise ValueError(
@@ -219,7 +219,7 @@ def _checked_bases(bases, shape):
 
 
 def _checked_labels(labels, n_samples, n_clusters):
-    """Return labels as int64, after a check of what they are."""
+    """Return labels as int64, after checks."""
     if labels.shape != (n_samples,) or not np.isin(labels, np.arange(n_clusters)).all():
         raise ValueError(
             f"init: labels must be integers 0 .. {n_clusters - 1}, one for each row of X, got an "

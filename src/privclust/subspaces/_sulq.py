@@ -38,7 +38,7 @@ from privclust.subspaces._subspace_clusterer import (
 
 
 def _check_averaged(name, value, others):
-    """Raise a ValueError unless there are so many rounds."""
+    """Raise a ValueError if there are fewer rounds."""
     check_integer(name, value, minimum=1)
     if value > others["max_iter"]:
         raise ValueError(f"{name} must be at most max_iter={others['max_iter']}, got {value!r}")
@@ -47,33 +47,34 @@ def _check_averaged(name, value, others):
 class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     r"""k-plane clustering by noisy second moments (SuLQ).
 
-    Each of `max_iter` rounds assigns rows to their nearest subspace and releases, with normal
-    noise, the matrices :math:`M_l = \sum x x'` of the rows of all clusters at once. What follows is
+    Each of `max_iter` rounds assigns rows to their nearest subspace and releases, with Gaussian
+    noise, the matrices :math:`M_l = \sum x x'` of the rows of all clusters at once. The rest is
     post-processing: each subspace becomes the eigenvectors of its noisy matrix of the `dimension`
     largest eigenvalues. Rows are divided by `norm_bound` first, which changes no subspace.
 
-    **Sensitivity.** Given the subspaces of the round, which are made of earlier releases, a row's
-    cluster depends on that row alone, so that a row x adds :math:`x x'` to one matrix and changes
-    no other term. That holds of what is computed, to the last bit: rows are rounded to multiples of
-    2^-16 of `norm_bound`, a little enlarged, and sums of their products are integers, which get
-    their noise as such (``privclust.core.second_moments``). With :math:`\|x\| \le 1` and Frobenius
-    norms over all k matrices together:
+    **Sensitivity.** Given the subspaces of the round, which follow from earlier releases, a row's
+    cluster depends only on that row. A row x adds :math:`x x'` to one matrix and changes no other
+    term. This holds exactly for the computed values: rows are rounded to multiples of 2^-16 of
+    `norm_bound`, slightly enlarged, and sums of their products are integers, to which noise is
+    added (``privclust.core.second_moments``). With :math:`\|x\| \le 1` and Frobenius norms over all
+    k matrices together:
 
     - *add-remove*: the change has norm :math:`\|x x'\|_F = \|x\|^2 \le 1`.
     - *replace-one*, x by y: in one cluster :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 -
       2 (x'y)^2 \le 2`, in two clusters :math:`\|x\|^4 + \|y\|^4 \le 2`: at most :math:`\sqrt 2`,
       which orthogonal unit rows attain.
 
-    With groups, such as persons with several rows each, every row of n counts 1 / n: subspaces are
-    those of data in which every group weighs the same, and what one group changes is what a row
-    may, at most (``privclust.privacy.groups``). An `init` that takes groups is fitted with them.
+    With groups, such as persons with several rows each, every row of n has weight 1 / n: subspaces
+    are those of data in which every group has the same weight, and one group changes at most as
+    much as a row may (``privclust.privacy.groups``). An `init` that takes groups is fitted with
+    them.
 
     **Noise.** A symmetric matrix has the coordinates :math:`M_{ii}` and :math:`\sqrt 2 M_{ij}`,
     i < j, in which the Frobenius norm is the Euclidean one.
 
     - ``calibration="zcdp"``: :math:`N(0, \sigma^2)` on each of these, the least :math:`\sigma` with
-      which all rounds together are (epsilon, delta)-private: their zCDP losses add up, and the sum
-      of T normal releases is converted exactly.
+      which all rounds together are (epsilon, delta)-private: their zCDP losses add up, and the
+      composition of T Gaussian releases is converted exactly.
     - ``calibration="mod_sulq"``: :math:`N(0, s^2)` on every entry of the upper triangle of the sum,
       with :math:`s = n \beta` of MOD-SuLQ,
 
@@ -83,32 +84,29 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
       and :math:`\epsilon' = \epsilon/T`, :math:`\delta' = \delta/T` by basic composition. In units
       of this noise the square of a change :math:`\Delta` is :math:`(\|\Delta\|_F^2 +
       \sum_i \Delta_{ii}^2) / (2 s^2)`, at most the square of the sensitivity above over
-      :math:`s^2`, which unit vectors of the axes attain, for all k matrices together. The
-      guarantee states the epsilon that follows from this, which is less than the one asked for,
-      mostly by far.
+      :math:`s^2`, which unit vectors of the axes attain, for all k matrices together. The guarantee
+      states the resulting epsilon, which is smaller than the requested one, usually by far.
     - ``calibration="classical"``: coordinates as with ``"zcdp"``; every round is the Gaussian
       mechanism on :math:`\epsilon'` and :math:`\delta'`, as it was known before zCDP:
       :math:`\sigma = \Delta \sqrt{2 \log (1.25 / \delta')} / \epsilon'`, which is proved for
-      :math:`\epsilon' \le 1`, and where that is too little the least that is enough. What the
-      guarantee states is, as above, less than what was asked for.
+      :math:`\epsilon' \le 1`; if it is too small, the least sufficient noise. As above, the
+      guarantee states a smaller epsilon than requested.
 
-    A cluster whose noise exceeds its moments gets a subspace that is close to uniformly random.
+    A cluster with moments below the noise gets a nearly uniformly random subspace.
 
-    **Restarts.** Bad starts end in bad optima, and to look at the cost of a run would have to be
-    paid for. But the sum of the `dimension` largest eigenvalues of the k matrices released last,
-    which estimates how much of the squares of the rows lies within the subspaces, is
-    post-processing: of `n_init` runs that with the largest one is kept. All their rounds share the
-    budget, so that the noise of each grows with the root of `n_init`: worth it where epsilon
-    leaves bad optima a larger harm than noise. With 5,000 rows near three random 3-dimensional
-    subspaces of 5 dimensions and 10 rounds a run, 5 runs had half the mean cost of one at epsilon 1
-    and a tenth of it at 3, but three times as much at 0.3.
+    **Restarts.** Bad starts end in bad optima, and measuring the cost of a run would use budget.
+    But the sum of the `dimension` largest eigenvalues of the k matrices released last is
+    post-processing. It estimates the rows' sum of squares within the subspaces: the run with the
+    largest sum is kept. All rounds of `n_init` runs share the budget, so that the noise of each
+    grows with the root of `n_init`. This is useful if bad optima do more harm than noise. With
+    5,000 rows near three random 3-dimensional subspaces of 5 dimensions and 10 rounds a run, 5 runs
+    had half the mean cost of one at epsilon 1, a tenth of it at 3, but three times the cost at 0.3.
 
-    **Averaging.** Once clusters change no more, all rounds release the same matrices, each with
-    noise of its own. `n_averaged` above 1 takes the mean of the matrices of so many last rounds,
-    for the subspaces and for the choice of a run, which is post-processing too. Take half of the
-    rounds, and so many that they settle before, or several starts: a mean over rounds that still
-    move, from a bad optimum to a better one, is worse than the last (``benchmarks/nuclear_norm.py``
-    has the numbers).
+    **Averaging.** Once clusters are stable, all rounds release the same matrices with independent
+    noise. With `n_averaged` above 1, the mean of the matrices of that many last rounds gives the
+    subspaces and the choice of a run, which is post-processing too. Average half of the rounds, and
+    use enough rounds to settle before, or several starts: a mean over rounds that still move to a
+    better optimum is worse than the last round (``benchmarks/nuclear_norm.py`` has the numbers).
 
     Parameters
     ----------
@@ -124,25 +122,25 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     init : "random", array-like or estimator
         ``"random"``: subspaces of uniformly random orientation. Bases of shape (n_clusters,
         n_features, dimension), orthonormal, as columns, must not depend on the data. Labels of
-        shape (n_samples,) leave no guarantee. An estimator is cloned and fitted to X; where it has
-        a `guarantee_`, that is composed with the rounds', else there is none.
+        shape (n_samples,) leave no guarantee. An estimator is cloned and fitted to X; its
+        `guarantee_` is composed with that of the rounds. Without one there is no guarantee.
     n_init : int
         Number of random starts; a given start is run once.
     n_averaged : int
-        Number of last rounds of a run whose matrices are averaged, at most `max_iter`.
+        Number of last rounds of a run with averaged matrices, at most `max_iter`.
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
         and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
-        any row is taken: one with infinite entries by these alone, and NaN as 0.
+        Longer rows are clipped to the bound, with a warning, or refused. When clipping, any row is
+        accepted: in one with infinite entries only those count, and NaN counts as 0.
     neighbours : {"replace_one", "add_remove"}
-        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
-        none included, and fewer than clusters.
+        Neighbours of the guarantee. With ``"add_remove"`` any number of rows is accepted, even
+        none, or fewer than clusters.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
+        the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
+        entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -153,9 +151,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
     is_detected_ : ndarray of shape (n_clusters,)
-        Which subspaces noise cannot have turned, told from the released matrices alone.
+        Which subspaces are distinguishable from noise, judged only by the released matrices.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
+        The noisy number of rows (with `groups`, of persons) left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
@@ -165,7 +163,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     Warns
     -----
     NoiseWarning
-        If the released matrices alone say that noise decides on a subspace
+        If the released matrices show that a subspace is indistinguishable from noise
         (``privclust.privacy.spectra``).
 
     References
@@ -240,13 +238,13 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Points near linear subspaces, each of which belongs to one of them. Finite, unless they
-            are clipped to a `norm_bound`.
+            Points, each near one of the linear subspaces. Finite, unless they are clipped to a
+            `norm_bound`.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
+            The group of each row, such as its person: all its rows are then protected together, and
+            every group has the weight of one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -308,7 +306,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         return mean, principal_bases(mean, self.dimension)
 
     def round_noise(self, n_features: int, n_rounds: int) -> SymmetricGaussian:
-        """Return the noise of each of so many rounds, on second moments of rows of norm 1."""
+        """Return the noise of each round, on second moments of rows of norm 1."""
         noise_for = partial(
             second_moment_noise, n_features, self.neighbours, parts=", one or two clusters"
         )
@@ -321,7 +319,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         return noise_for(self.epsilon, self.delta, n_rounds, mod_sulq=mod_sulq)
 
     def _promise(self, noise, start, reads_data, seeded, leaks, unit):
-        """Return what the rounds promise, which is to be charged, and the fit with its start."""
+        """Return the guarantee of the rounds, to be charged, and that of the fit with its start."""
         promise, caveats = start_guarantee(start, reads_data)
         relation = noise.sensitivity.relation
         rounds = Guarantee.of(

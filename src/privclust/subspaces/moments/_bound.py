@@ -1,4 +1,4 @@
-"""What a release of a sketch lets any decoder tell, where the truth is known."""
+"""A lower bound on the error of any decoder of a noisy sketch, for known true subspaces."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def least_error(
 ) -> float:
     r"""Return the Cramér-Rao bound on the distance of subspaces decoded from a sketch.
 
-    Moments with noise are nearly normal. Their mean is that of the true union, with amplitudes as
-    the rows have them; their covariance that of the noise and, of up to 1,000 moments, of the mean
-    of so many rows (of more it is left out, which makes the bound lower). With I the information on
-    tangents, amplitudes and ratios unknown, :math:`\sum_j \|U_j U_j' - V_j V_j'\|_F^2` of an
-    unbiased decoder is at least :math:`2\,tr\,I^{-1}` in the mean. The decoder's priors count as
-    information, so that a sketch of noise alone has a bound as well. For rows that lie evenly
-    within their subspaces and in the noise around them.
+    Moments with noise are nearly normal. Their mean is that of the true union, with the rows'
+    amplitudes. Their covariance is that of the noise and, for up to 1,000 moments, of the mean of
+    the rows (for more it is left out, which lowers the bound). With I the information on tangents,
+    amplitudes and ratios unknown, :math:`\sum_j \|U_j U_j' - V_j V_j'\|_F^2` of an unbiased decoder
+    is at least :math:`2\,tr\,I^{-1}` in the mean. The decoder's priors count as information, so
+    that a sketch of pure noise has a bound, too. It assumes rows spread evenly within their
+    subspaces and in the noise around them.
 
-    For simulations: of the rows and their labels, which are not private.
+    For simulations: it uses the rows and their labels and is not private.
 
     Parameters
     ----------
     sketch : MomentSketch
-        With noise; of it the noise alone counts.
+        With noise; only its noise is used.
     X : array-like of shape (n_samples, n_features)
     labels : array-like of shape (n_samples,)
-        The true subspace of each row, from 0 to k - 1; each has one row at least.
+        The true subspace of each row, from 0 to k - 1; each has at least one row.
     subspaces : array-like of shape (k, n_features, q)
         The true ones, orthonormal columns.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState

@@ -1,15 +1,15 @@
-r"""From a sketch of harmonic moments to the union of subspaces that explains it best.
+r"""Decoding of a sketch of harmonic moments: the union of subspaces that explains it best.
 
-1. *Search*: many random starts are descended side by side on moments of degree 2 and 4
-   (`MomentObjective`); what differs among the best is descended to the end.
-2. *Spread*: the best are tried with factors C in place of projections. These are kept where they
-   lower the cost by more than :math:`\log(2 d^2)` for each parameter that they add: a penalty for
-   the many subspaces among which noise may choose.
-3. *Likelihood*: where all features fit in memory, Gauss-Newton steps on all degrees, then with the
-   covariance of means at the fitted union (`Likelihood`). Where they do not, the fit stays as it
-   is, and how unevenly rows happen to lie goes into the errors alone (`sandwich`).
+1. *Search*: many random starts are optimized together on moments of degree 2 and 4
+   (`MomentObjective`); different optima among the best are optimized to convergence.
+2. *Spread*: the best are tried with factors C in place of projections. These are kept if they lower
+   the cost by more than :math:`\log(2 d^2)` for each added parameter: a penalty for the many
+   subspaces that noise may favor.
+3. *Likelihood*: if all features fit in memory, Gauss-Newton steps on all degrees, then with the
+   covariance of means at the fitted union (`Likelihood`). Otherwise the fit is unchanged, and the
+   uneven spread of rows enters only the errors (`sandwich`).
 
-A sketch with noise is private, and so is all that is made of it: starts cost nothing.
+All results of a noisy sketch are as private as the sketch: starts use no budget.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ _MOST_MISFIT = 5.0  # rows of benchmarks/moments.py: up to 1.7 near unions, 14 a
 
 @dataclass(frozen=True, eq=False)
 class DecodedSubspaces:
-    """What a sketch tells of subspaces.
+    """Subspaces decoded from a sketch, with their errors.
 
     Attributes
     ----------
     union : Union
         Subspaces, with their amplitudes and spreads.
     complements : ndarray of shape (k, d, d - q)
-        Orthonormal bases of what is orthogonal to each subspace.
+        Orthonormal bases of the orthogonal complement of each subspace.
     by_noise, by_rows : ndarray of shape (k (d - q) q, k (d - q) q)
-        Covariances of the error of tangents (k, d - q, q), raveled: how subspaces are turned into
-        their complements, by noise and by which rows there happen to be.
+        Covariances of the error of tangents (k, d - q, q), raveled: the rotation of subspaces into
+        their complements, by noise and by sampling of the rows.
     cost : float
-        Minus the logarithm of the posterior of moments of degree 2 and 4 but for a constant that
-        is the same for all unions.
+        Minus the logarithm of the posterior of moments of degree 2 and 4, up to a constant common
+        to all unions.
     gap : float
-        How much larger the cost of the next optimum is that was found; infinite where there was
-        none. Noise may have put another optimum first where it is small.
+        Difference in cost to the next optimum found; infinite if there was none. If it is small,
+        noise may have put another optimum first.
     evidence : ndarray of shape (k,)
-        Nats by which each subspace explains the sketch, for each number of it; at most those by
-        which all do. Rows without any subspaces have 1 to 1.6.
+        Nats by which each subspace improves the fit, per number of it; at most those of all
+        together. Rows without any subspaces have 1 to 1.6.
     is_even : bool
-        Whether rows are taken to be spread evenly within their subspaces.
+        Whether the fit assumes rows spread evenly within their subspaces.
     misfit : float
-        Squares of what the union leaves unexplained, in parts of what noise and sampling would:
-        about 1 where rows lie near such a union. NaN beyond 1,000 moments, some 10 features.
+        Squared residuals of the union, relative to those expected from noise and sampling: about 1
+        if rows lie near such a union. NaN beyond 1,000 moments (about 10 features).
     """
 
     union: Union
@@ -91,7 +91,7 @@ class DecodedSubspaces:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of the error of tangents, in all."""
+        """Total covariance of the error of tangents."""
         return self.by_noise + self.by_rows
 
     @property
@@ -101,7 +101,7 @@ class DecodedSubspaces:
 
 
 def projection_errors(covariance: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the root of the mean squared distance of projections, of tangents' covariance."""
+    """Return the root mean squared distance of projections from the tangents' covariance."""
     variances = np.diag(covariance).reshape(n_clusters, -1)
     return np.sqrt(2.0 * variances.sum(axis=1))
 
@@ -114,7 +114,7 @@ def decode(
     n_starts: int | None = None,
     random_state: RandomState = None,
 ) -> DecodedSubspaces:
-    """Find the union of subspaces that explains a sketch best.
+    """Return the union of subspaces that explains a sketch best.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def decode(
     n_starts : int or None
         None for 40, and 20 beyond 30 features.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Of random starts and draws, which protect nobody.
+        For random starts and draws, which are not used for privacy.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def decode(
     Raises
     ------
     ValueError
-        If an argument is out of its range, or the sketch is of less than one row.
+        If an argument is out of its range, or the sketch has less than one row.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class Optima:
 
     @property
     def gap(self) -> float:
-        """How much larger the cost of the second is; infinite where there is none."""
+        """Difference in cost to the second optimum; infinite if there is none."""
         return float(self.costs[1] - self.costs[0]) if len(self.costs) > 1 else math.inf
 
     @property
@@ -177,7 +177,7 @@ class Optima:
 
     @property
     def least_errors(self) -> np.ndarray | None:
-        """What `DecodedSubspaces.errors` are at least; None where refining moves the union.
+        """Lower bounds on `DecodedSubspaces.errors`; None if refining moves the union.
 
         A variance is no less than one over its entry of the precision.
         """
@@ -204,7 +204,7 @@ class Optima:
         )
 
     def leave(self, rng: np.random.Generator) -> None:
-        """Draw what `refined` would draw: what comes after does not depend on whether it was."""
+        """Draw the numbers that `refined` would draw, so that later draws do not depend on it."""
         size = self._n_features
         draws = [N_DRAWS] if self._is_large else [n_draws(size)] * _N_WHITENINGS
         for number in draws:
@@ -269,7 +269,7 @@ def find_optima(
 
 
 def misfit_message(decoded: DecodedSubspaces) -> str:
-    """Say that rows lie otherwise than near such a union; empty where they may lie so."""
+    """Return a message that rows do not lie near such a union; empty if they may."""
     if not decoded.misfit > _MOST_MISFIT:  # NaN says nothing
         return ""
     k, _, q = decoded.subspaces.shape

@@ -56,23 +56,23 @@ _ROUND = "rows beside decoded subspaces, one round"
 
 
 class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
-    r"""Subspace clustering from one noisy sketch of harmonic moments, and a last look at the rows.
+    r"""Subspace clustering from one noisy sketch of harmonic moments, and a last noisy round.
 
-    Rows are scaled to norm 1, each by itself. The sums of their moments of degree 2 and 4 (and 6,
-    with up to 6 features) are released once, with Gaussian noise, see `MomentSketch`; subspaces are
-    decoded from these alone, with as many random starts as it takes, for free (`decode`). Where the
-    sketch tells them well enough, a third of the budget goes to a round that looks at how rows lie
-    beside them, by no more than a small angle, so that little noise is needed
-    (``privclust.subspaces.moments.last_round``); elsewhere it goes to the sketch as well.
+    Rows are scaled to norm 1 separately. The sums of their moments of degree 2 and 4 (and 6, with
+    up to 6 features) are released once, with Gaussian noise, see `MomentSketch`; subspaces are
+    decoded only from these, with any number of random starts at no privacy loss (`decode`). If they
+    are precise enough, a third of the budget goes to a round that measures the deviation of rows
+    from them, clipped to a small angle, which needs little noise
+    (``privclust.subspaces.moments.last_round``); otherwise it goes to the sketch, too.
 
-    Scaling makes short rows as loud as long ones: leave out rows that are noise alone, by a rule
-    that looks at each row alone. Subspaces go through the origin: subtract an offset that is known
-    without the data; to find affine subspaces put a constant column of a public size beside the
-    rows and ask for one dimension more. `predict` and `transform` look at rows at norm 1 too.
+    After scaling, short rows carry as much weight as long ones: leave out rows of pure noise, by a
+    rule that depends only on each row. Subspaces go through the origin: subtract an offset that is
+    known without the data. To find affine subspaces, append a constant column of a public size and
+    ask for one more dimension. `predict` and `transform` scale rows to norm 1, too.
 
-    With groups, such as persons with several rows each, every row of n counts 1 / n: subspaces are
-    those of data in which every group weighs the same, and what one group changes is what a row
-    may, at most (``privclust.privacy.groups``). Errors take groups for rows.
+    With groups, such as persons with several rows each, every row of n has weight 1 / n: subspaces
+    are those of data with equally weighted groups, and a group changes at most as much as a row may
+    (``privclust.privacy.groups``). Errors treat groups as rows.
 
     Parameters
     ----------
@@ -83,16 +83,16 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     epsilon, delta : float
         Budget of all that is released; epsilon in nats, positive, delta in (0, 1).
     neighbours : {"replace_one", "add_remove"}
-        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken, up
-        to 2^26, the room of exact sums.
+        Neighbours of the guarantee. With ``"add_remove"`` any number of rows is accepted, up to
+        2^26, the limit of exact sums.
     last_round : {"auto"} or bool
-        Whether there is a last round: where the sketch says that it pays, always or never.
+        Whether there is a last round: if the sketch indicates a gain, always or never.
     degree : int or None
         Largest degree of the moments, 4 or 6; None for 6 with up to 6 features, else 4.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
+        the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
+        entry counts as the middle of the bounds, and all rows count.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -101,12 +101,12 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     subspaces_ : ndarray of shape (n_clusters, n_features, subspace_dimension)
         Orthonormal bases, as columns; the subspace of most rows first.
     weights_ : ndarray of shape (n_clusters,)
-        Parts of the rows near each.
+        Share of the rows near each subspace.
     errors_ : ndarray of shape (n_clusters,)
         Expected distance of each subspace from the true one, the root of the mean of
-        :math:`\|U U' - V V'\|_F^2`: by noise and by which rows there are, from what was released.
+        :math:`\|U U' - V V'\|_F^2`: from noise and sampling, computed from released values.
     is_detected_ : ndarray of shape (n_clusters,)
-        Which subspaces are more than noise.
+        Which subspaces are distinguishable from noise.
     has_last_round_ : bool
     decoded_ : DecodedSubspaces
         With the covariance of the subspaces' errors.
@@ -114,7 +114,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     labels_ : ndarray of shape (n_samples,)
         Nearest subspace of each row of X. Not released: `released()` and pickles leave them out.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
+        The noisy number of rows (with `groups`, of persons) left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_features_in_ : int
@@ -122,9 +122,9 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     Warns
     -----
     NoiseWarning
-        If what was released says that subspaces cannot be distinguished from noise.
+        If the released values show that subspaces cannot be distinguished from noise.
     UserWarning
-        If it says that rows lie otherwise than near such a union (``decoded_.misfit``).
+        If they show that rows do not lie near such a union (``decoded_.misfit``).
 
     See Also
     --------
@@ -187,13 +187,13 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Any numbers: `missing` says what becomes of NaN, and of rows with infinite entries only
-            those count. From 2 to 64 features.
+            Any numbers: `missing` decides on NaN, and in rows with infinite entries only those
+            count. From 2 to 64 features.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
+            The group of each row, such as its person: all its rows are then protected together, and
+            every group has the weight of one row. None: each row is protected by itself.
 
         Returns
         -------
@@ -247,10 +247,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return LeftOutCount.beside(self._promise(noises, source, unit), records)
 
     def _charge(self, noises, source, unit, left_out):
-        """Charge the releases, release the number of records left out; return that of the others.
-
-        None where it needs no noise, or has that of the sketch.
-        """
+        """Charge all releases; release the number of records left out, return that of the
+        others."""
         self.guarantee_ = left_out.stated(self._promise(noises, source, unit))
         charge(self.guarantee_)
         self.left_out_ = left_out.release(source)
@@ -265,7 +263,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return sketch if n_samples is None else replace(sketch, n_samples=n_samples)
 
     def _in_two_steps(self, exact, source, rng, records):
-        """Return what a sketch tells with a last round or with a second sketch."""
+        """Return the decoded subspaces after a last round or a second sketch."""
         X = records.rows
         relation, budget = Neighbours.of(self.neighbours), (self.epsilon, self.delta)
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
@@ -297,7 +295,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self._optima(rng).refined(rng)
 
     def _optima(self, rng) -> Optima:
-        """Return what explains the sketch, of sizes that are given or chosen."""
+        """Return the optima of the sketch, for given or chosen sizes."""
         given = [
             None if isinstance(size, str) else size
             for size in (self.n_clusters, self.subspace_dimension)
@@ -306,7 +304,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return find_optima(self.sketch_, k, q, rng)
 
     def _keep(self, decoded):
-        """Keep what was decoded, and warn of what noise hides."""
+        """Set the decoded attributes, and warn of subspaces that may be noise."""
         self.decoded_, self.subspaces_ = decoded, decoded.subspaces
         self.weights_, self.errors_ = decoded.weights, decoded.errors
         self.is_detected_ = is_detected(decoded)
@@ -323,7 +321,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ]
 
     def _promise(self, noises, source, unit, *lines: Any) -> Guarantee:
-        """Return what the releases promise together."""
+        """Return the total guarantee of the releases."""
         relation = Neighbours.of(self.neighbours)
         promised = [noise.promise(seeded=is_seeded(source)) for noise in noises]
         return Guarantee.of(

@@ -84,8 +84,8 @@ def row_features(directions: np.ndarray, degree: int) -> np.ndarray:
 def feature_moments(directions: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means of `row_features`, degrees 2, 4 .. degree, (m,), and of their products, (m, m).
 
-    Of rows (n, d) of norm 1. Products of two features are moments of twice the degree, of which
-    there are far fewer: each is summed up once. Those of lower degrees are their traces.
+    Rows (n, d) have norm 1. Products of two features are moments of twice the degree, which are far
+    fewer: each is summed up once. Moments of lower degrees are their traces.
     """
     n, d = directions.shape
     splits, where = _splits(d, degree)
@@ -138,7 +138,7 @@ def _splits(d, degree):
 
 
 def _pairs(left, right):
-    """Return every index of the one beside every one of the other."""
+    """Return all pairs of an index of the one and an index of the other."""
     return np.hstack([np.repeat(left, len(right), axis=0), np.tile(right, (len(left), 1))])
 
 

@@ -1,4 +1,4 @@
-r"""How precisely moments of degree 2 and 4 tell the tangents of a union, in closed form.
+r"""Precision of the tangents of a union from moments of degree 2 and 4, in closed form.
 
 For sketches of any size: with the moves :math:`A = \lambda (v u' + u v')` of a factor C and B of E,
 
@@ -7,8 +7,7 @@ For sketches of any size: with the moves :math:`A = \lambda (v u' + u v')` of a 
           - \tfrac{6}{d+4} \tfrac{(q + 2 \lambda)(q + 2 \lambda')}{9} tr\, AB ,
 
 as :math:`\tilde C` changes by :math:`(q A + 2 (AC + CA)) / 3 = (q + 2 \lambda) A / 3` and its trace
-not at all. Noise is taken to be all there is; how unevenly rows happen to lie is put on top of it
-(`sandwich`).
+not at all. This counts only noise; the uneven spread of rows is added by `sandwich`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ N_DRAWS, _BLOCK_DRAWS = 4000, 500
 def tangent_information(
     union: Union, complements: np.ndarray, deviations: dict[int, float]
 ) -> np.ndarray:
-    """Return the precision of all tangents together, (p, p), amplitudes and the ratio unknown.
+    """Return the precision of all tangents, (p, p), for unknown amplitudes and ratio.
 
     In the order of (k, d - q, q), raveled.
     """
@@ -70,9 +69,8 @@ def sandwich(
     n_samples: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return covariances (p, p) of tangents: by noise, and by which rows there are.
-
-    Of a fit that takes noise to be all there is.
+    """Return covariances (p, p) of tangents, by noise and by sampling, for a fit that assumes only
+    noise.
     """
     precision = tangent_information(union, complements, deviations)
     inverse = np.linalg.inv(precision)
@@ -89,7 +87,7 @@ def sandwich(
 
 
 def _scores(union, complements, deviations, rows):
-    """Return what each row adds to the derivative of the fit along tangents, (n, p)."""
+    """Return each row's contribution to the derivative of the fit along tangents, (n, p)."""
     k, d, q = union.bases.shape
     ratio = math.exp(union.log_ratios[4])
     columns = []

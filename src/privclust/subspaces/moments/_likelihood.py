@@ -1,13 +1,13 @@
-r"""The law of noisy means near a union of subspaces, and steps towards the most likely one.
+r"""The distribution of noisy means near a union of subspaces, and steps to the most likely union.
 
-For sketches whose covariance fits in memory. The mean over n rows of features :math:`\phi` has
-covariance :math:`s^2 I + Cov(\phi) / n`; the second part is that of rows drawn from the fitted
-union. Without it a cluster whose rows happen to lie unevenly in their subspace turns the others.
+For sketches with a covariance that fits in memory. The mean over n rows of features :math:`\phi`
+has covariance :math:`s^2 I + Cov(\phi) / n`; the second part is that of rows drawn from the fitted
+union. Without it, a cluster with unevenly spread rows in its subspace would turn the others.
 
-Parameters of a union are for each subspace tangents T, which turn its basis U to :math:`U + U_\perp
-T`; unless spread is even, a symmetric B without trace, :math:`C = U (\Lambda + B) U'`; its
-amplitude; and for each degree above 2 the logarithm of a ratio. Amplitudes and ratios have a wide
-normal prior.
+The parameters of each subspace are tangents T, which turn its basis U to :math:`U + U_\perp T`;
+unless spread is even, a symmetric B without trace, :math:`C = U (\Lambda + B) U'`; its amplitude;
+and for each degree above 2 the logarithm of a ratio. Amplitudes and ratios have a wide normal
+prior.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _DRAWS_PER_FEATURE, _LEAST_DRAWS = 20, 4000
 
 
 def n_draws(n_features: int) -> int:
-    """Return how many rows are drawn for the covariance of so many features."""
+    """Return the number of rows drawn for the covariance of the features."""
     return max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * n_features)
 
 
 class Likelihood:
-    """Means of features with their noise: what a union explains of them, and the best one near.
+    """Means of features with their noise: the fit of a union, and the best union near it.
 
-    Means and the deviations of their noise come by degree. `is_even`: rows are taken to be spread
+    Means and the deviations of their noise come by degree. `is_even`: rows are assumed to be spread
     evenly within subspaces.
     """
 
@@ -72,7 +72,7 @@ class Likelihood:
         self._triangle: np.ndarray | None = None  # of the covariance; None for noise alone
 
     def whiten(self, union: Union, rng: np.random.Generator) -> None:
-        """Take how far rows of a union are from their mean into account from now on."""
+        """From now on, include the scatter of a union's rows about their mean."""
         size = len(self._data)
         mean, squares = feature_moments(union.draw(n_draws(size), rng), self.degrees[-1])
         covariance = (squares - np.outer(mean, mean)) / self.n_samples
@@ -83,7 +83,7 @@ class Likelihood:
         self._triangle = np.linalg.cholesky(covariance)
 
     def fit(self, union: Union) -> tuple[Union, float]:
-        """Return the union after Gauss-Newton steps, each of which lowers the cost, and that."""
+        """Return the union after Gauss-Newton steps that lower the cost, and the cost."""
         cost = self.cost(union)
         for _ in range(_MOST_STEPS):
             complements = union.complements
@@ -107,13 +107,13 @@ class Likelihood:
         return union, cost
 
     def cost(self, union: Union) -> float:
-        """Return minus the logarithm of the posterior density, but for a constant."""
+        """Return minus the logarithm of the posterior density, up to a constant."""
         residual = self._whitened(self._data - self._mean(union))
         precision, pull = self._priors(union)
         return 0.5 * float(residual @ residual) + 0.5 * float(precision @ pull**2)
 
     def misfit(self, union: Union) -> float:
-        """Return what a union leaves of the means, in parts of what noise and rows would leave."""
+        """Return the squared residuals of the means, relative to noise and sampling."""
         residual = self._whitened(self._data - self._mean(union))
         d = union.bases.shape[1]
         size = sum(n_moments(d, degree) - n_moments(d, degree - 2) for degree in self.degrees)
@@ -121,7 +121,7 @@ class Likelihood:
         return float(residual @ residual) / n_left
 
     def information(self, union: Union, complements: np.ndarray) -> np.ndarray:
-        """Return the precision of all tangents together, (p, p), other parameters unknown.
+        """Return the precision of all tangents, (p, p), for unknown other parameters.
 
         In the order of (k, d - q, q), raveled.
         """
@@ -130,7 +130,7 @@ class Likelihood:
         return whole[:p, :p] - across @ np.linalg.solve(whole[p:, p:], across.T)
 
     def errors(self, union: Union, complements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return covariances (p, p) of tangents: by noise, and by which rows there are."""
+        """Return covariances (p, p) of tangents: by noise, and by sampling."""
         jacobian, whole, p = self._at(union, complements)
         inverse = np.linalg.inv(whole)[:p]
         total = inverse[:, :p]
@@ -150,9 +150,9 @@ class Likelihood:
     def _shapes(self, union):
         """Return by how much moments of uneven rows may differ from those of factors, (m, t).
 
-        Rows of norm 1 are no normal ones: the part of some directions within a subspace is that of
-        the factors to within `_SHAPE` of it only. What all parts have in common is the ratio's,
-        which tells how far rows lie beside subspaces, and is taken off.
+        Rows of norm 1 are not normally distributed: the share of some directions within a subspace
+        agrees with the factors only to within `_SHAPE`. The deviation common to all parts belongs
+        to the ratio, which measures the rows' distance from subspaces, and is subtracted.
         """
         columns, d = [], union.bases.shape[1]
         for degree in self.degrees[1:]:
@@ -170,7 +170,7 @@ class Likelihood:
         return (values.T / self._noise).T
 
     def _ratios(self, union):
-        """Return what amplitudes are multiplied by, by degree."""
+        """Return the factors of amplitudes, by degree."""
         return {2: 1.0} | {degree: math.exp(log) for degree, log in union.log_ratios.items()}
 
     def _mean(self, union):

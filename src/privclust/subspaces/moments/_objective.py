@@ -1,4 +1,4 @@
-r"""How far unions of subspaces are from noisy harmonic moments, for many candidates at once.
+r"""The misfit of unions of subspaces to noisy harmonic moments, for many candidates at once.
 
 With means over rows of harmonic moments :math:`Z_2, Z_4` and noise of deviation :math:`s_2, s_4` on
 their coordinates, a candidate has factors :math:`C_k = Y_k Y_k'` of trace q, amplitudes :math:`w_k`
@@ -7,10 +7,10 @@ and a ratio :math:`\rho`:
 .. math:: f = \frac{1}{2 s_2^2} \|Z_2 - \sum_k w_k H C_k\|^2 +
               \frac{1}{2 s_4^2} \|Z_4 - \rho \sum_k w_k H (C_k \otimes C_k)\|^2 + prior .
 
-Rows that are spread evenly within and around their subspaces have exactly such means, with C the
-projection P: noise around a subspace enters through w and :math:`\rho` alone. Inner products are in
-closed form, so that no tensor of degree 4 is made of a candidate: with :math:`\tilde C = (tr C\; C
-+ 2 C^2) / 3` and :math:`\tau_C = tr \tilde C`,
+Rows spread evenly within and around their subspaces have exactly such means, with C the projection
+P: noise around a subspace enters only through w and :math:`\rho`. Inner products are in closed
+form, so that no tensor of degree 4 is computed for a candidate: with
+:math:`\tilde C = (tr C\; C + 2 C^2) / 3` and :math:`\tau_C = tr \tilde C`,
 
 .. math:: \langle H (C \otimes C), H (E \otimes E) \rangle = \tfrac13 [(tr\, CE)^2 + 2\, tr\, CECE]
           - \tfrac{6}{d+4} \langle \tilde C, \tilde E \rangle
@@ -83,7 +83,7 @@ class MomentObjective:
         return np.append(frames.ravel(), union.log_ratios[4])
 
     def union(self, variables: np.ndarray) -> Union:
-        """Return what one row of variables stands for."""
+        """Return the union described by one row of variables."""
         frames, log_ratio, _ = self._split(variables[None])
         factors, _ = self._factors(frames)
         amplitudes = self._evaluate(factors, np.exp(log_ratio))[3][0]
@@ -116,7 +116,7 @@ class MomentObjective:
         return frames, log_ratio, log_ratio == variables[:, -1]
 
     def _factors(self, frames):
-        """Return Y with C = Y Y', and what gradients with respect to frames need."""
+        """Return Y with C = Y Y', and values for the gradients with respect to frames."""
         if self.is_even:
             return np.linalg.qr(frames)
         root = np.sqrt(self.shape[2] / (frames**2).sum(axis=(2, 3), keepdims=True))

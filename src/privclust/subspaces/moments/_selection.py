@@ -1,11 +1,11 @@
-r"""How many subspaces a sketch tells of, and of which dimension.
+r"""Choice of the number of subspaces and of their dimension from a sketch.
 
-For every pair (k, q) the best union is sought, and its cost, minus the logarithm of a posterior
-density, is raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Errors of
-means are those of noise and, as if all coordinates had as much of it, of which rows there are
-(`deviations_in_all`): else what is left of rows that lie unevenly by chance would be explained by
-more subspaces. They lower the cost by half a unit for each parameter; that unions are chosen among
-many optima takes more. The pair of the least sum is taken.
+For every pair (k, q), the cost of the best union (minus the logarithm of a posterior density) is
+raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Errors of means come
+from noise and from sampling, taken as equal in all coordinates (`deviations_in_all`): otherwise
+more subspaces would explain rows that are uneven by chance. Each parameter lowers the cost by half
+a unit; the choice among many optima requires a larger penalty. The pair with the smallest sum is
+chosen.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def choose_sizes(
     ----------
     sketch : MomentSketch
     n_clusters, dimension : int or None
-        What is given stays; None is chosen from 1 to 6, a dimension below n_features.
+        Given values are kept; None is chosen from 1 to 6, a dimension below n_features.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
 
     Returns
@@ -67,7 +67,7 @@ def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int]
 
 
 def deviations_in_all(sketch: MomentSketch) -> dict[int, float]:
-    """Return deviations of means' coordinates, by degree, by noise and by which rows there are.
+    """Return deviations of means' coordinates, by degree, from noise and sampling.
 
     Rows' moments have norm sqrt(c_l), so that those of n rows scatter about their mean by
     (c_l - |mean|^2) / n in square: here as if by as much in all directions.
@@ -83,6 +83,6 @@ def deviations_in_all(sketch: MomentSketch) -> dict[int, float]:
 
 
 def penalty(n_features: int, n_clusters: int, dimension: int) -> float:
-    """Return by how much the cost of a union is raised for its size."""
+    """Return the penalty on the cost of a union for its size."""
     n_parameters = n_clusters * (dimension * (n_features - dimension) + 1)
     return _STRICTNESS * math.log(2.0 * n_features**2) * n_parameters

@@ -1,24 +1,24 @@
-r"""A last look at the rows with the rest of a budget: how far they lie beside decoded subspaces.
+r"""The last round: a noisy measurement of the rows' deviation from decoded subspaces.
 
-A sketch tells where the subspaces are to within a small angle. Then a row need not move a release
-by more than such an angle: with a decoded basis U and its complement V, a row x of the cluster
-gives :math:`R = V'x\, x'U`, shortened to Frobenius norm r where it is longer, and the sums of R
-over the rows of each cluster are released. If the true subspace is U + V T, R is :math:`T\, U'x\,
-x'U` and what noise there is beside the subspace, so that sums tell T.
+A sketch gives the subspaces to within a small angle. A row then need not change a release by more
+than such an angle: with a decoded basis U and its complement V, a row x of the cluster gives
+:math:`R = V'x\, x'U`, clipped to Frobenius norm r, and the sums of R over the rows of each cluster
+are released. If the true subspace is U + V T, R is :math:`T\, U'x\, x'U` plus noise orthogonal to
+the subspace, so that the sums determine T.
 
-**Exact.** U is made of an earlier release. Rows are multiples of 2^-16, bases
-of 2^-30, so that their products are exact, norms are summed up in one order, and shortened entries
-are rounded to multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less
-than `_MARGIN` of the least r: how far a row moves the sums, below, holds of what is computed. With
-groups, every row of n counts 1 / n (`privclust.privacy.groups`).
+**Exact.** U follows from an earlier release. Rows are multiples of 2^-16, bases of 2^-30, so that
+their products are exact, norms are summed up in one order, and shortened entries are rounded to
+multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less than `_MARGIN`
+of the least r: the sensitivities below hold for the computed values. With groups, every row of n
+has weight 1 / n (`privclust.privacy.groups`).
 
-**What sums tell** of T is found by simulation, which costs nothing: unions are drawn from what the
-sketch leaves open, rows from each, and the sums of their R are regressed on T, with how much they
-scatter, for several r, of which the best is taken. How far rows lie beside their subspaces a sketch
-tells poorly, and r / |R| turns on it. So the sums of the factors :math:`f = \min(1, r / |R|)` and
-of :math:`g = \min(1, |R| / r)` are released with those of :math:`f R`, times :math:`\kappa = r /
-2`: they tell at which distance to simulate, and the slope of :math:`f R` in T is nearly in
-proportion to the sum of f. As :math:`|R| \le 1/2`, :math:`f \ge 2 r`.
+**The information of sums** on T is found by simulation, at no privacy loss: unions are drawn from
+the sketch's uncertainty, rows from each, and the sums of their R are regressed on T, with their
+scatter, for several r. The best r is used. A sketch determines the rows' distance from their
+subspaces poorly, and r / |R| depends on it. So the sums of the factors :math:`f = \min(1, r / |R|)`
+and of :math:`g = \min(1, |R| / r)` are released with those of :math:`f R`, times
+:math:`\kappa = r / 2`: they determine the distance for the simulation, and the slope of :math:`f R`
+in T is nearly in proportion to the sum of f. As :math:`|R| \le 1/2`, :math:`f \ge 2 r`.
 
 - *add-remove*: :math:`r^2 + 2 \kappa^2`, squared, at :math:`|R| = r`.
 - *replace-one*: in two clusters at most :math:`2 (r^2 + 2 \kappa^2) = 3 r^2`. In one, with opposite
@@ -26,12 +26,12 @@ R, :math:`4 r^2 + \kappa^2 (1 - 2 r)^2` where neither is shorter than r, as g is
 one of length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, which is convex in g
 and largest at g = 1; with both shorter at most :math:`4 r^2`, as f is 1 for both.
 
-Tangents of the sketch and of the round are combined by precision. Where the round is expected to
-tell less than the rest of the budget would in the sketch, the sketch gets it: two sketches of parts
-of a budget, weighed by them, are as good as one of all of it. That choice is made of the first
-sketch, which is private. Parts of the budget are fixed beforehand, and only what is measured with
-them is chosen by what came before: normal releases compose then as if nothing had been chosen (J.
-Dong, A. Roth and W. J. Su, "Gaussian differential privacy", 2022, on composition).
+Tangents of the sketch and of the round are combined by precision. If the round is expected to give
+less precision than the rest of the budget would in the sketch, the sketch gets it: two sketches of
+parts of a budget, weighted by them, are as precise as one of the whole. This choice depends only on
+the first sketch, which is private. Parts of the budget are fixed beforehand, and only the measured
+quantities depend on earlier releases: Gaussian releases then compose as if nothing had been chosen
+(J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", 2022, on composition).
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ _N_UNIONS, _N_ROWS = 16, 1000  # of simulations
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """What a round releases, and what it is expected to tell.
+    """The releases of a round, and their expected precision.
 
     Attributes
     ----------
     radius : float
         r.
     noise : Gaussian
-        On sums of shortened R.
+        On sums of clipped R.
     variance : float
-        Of all tangents of sketch and round together, as expected.
+        Expected variance of all tangents from sketch and round together.
     """
 
     radius: float
@@ -88,12 +88,12 @@ class RoundPlan:
 
     @property
     def weight(self) -> float:
-        """What sums of factors are multiplied by."""
+        """The weight of the sums of factors."""
         return _KAPPA * self.radius
 
 
 def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
-    """Return how far a row moves the sums of shortened R."""
+    """Return the sensitivity of the sums of clipped R."""
     squares = 1.0 + 2.0 * _KAPPA**2
     if relation is Neighbours.REPLACE_ONE:
         squares = 4.0 + (_KAPPA * (1.0 - 2.0 * radius)) ** 2
@@ -102,11 +102,11 @@ def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
 
 
 def is_detected(decoded: DecodedSubspaces) -> np.ndarray:
-    """Return which subspaces noise has not hidden, (k,).
+    """Return which subspaces are distinguishable from noise, (k,).
 
-    Those that are known to within a small part of a random one's distance and explain more than
-    subspaces explain of rows of any direction; and none where another union explains the sketch
-    nearly as well, which noise may have put second.
+    Those with an error well below the distance of a random subspace that explain more than
+    subspaces explain of rows in all directions; none if another union explains the sketch nearly as
+    well, since noise may have put it second.
     """
     _, d, q = decoded.subspaces.shape
     is_near = decoded.errors <= _largest_error(d, q)
@@ -117,7 +117,7 @@ def is_detected(decoded: DecodedSubspaces) -> np.ndarray:
 def may_be_detected(optima: Optima) -> bool:
     """Return whether all subspaces may be detected once the optima of a sketch are refined.
 
-    False only where `is_detected` would have none, or not all, of them.
+    False only if `is_detected` would have none, or not all, of them.
     """
     evidence = optima.evidence
     is_told = evidence is None or bool((evidence >= _LEAST_EVIDENCE).all())
@@ -133,7 +133,7 @@ def _largest_error(n_features: int, dimension: int) -> float:
 
 
 def random_distance(n_features: int, dimension: int) -> float:
-    """Return the root of the mean squared distance of a random subspace from another.
+    """Return the root mean squared distance of a random subspace from another.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def plan_round(
     delta: float,
     rng: np.random.Generator,
 ) -> RoundPlan:
-    """Return the round that is expected to tell most, with its share of a budget."""
+    """Return the round with the highest expected precision, with its share of a budget."""
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
     plans = {}
     for radius, simulated in _simulated(decoded, _RADII, rng).items():
@@ -164,9 +164,9 @@ def plan_round(
 
 
 def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
-    """Return whether the round is expected to tell more than its budget would in the sketch.
+    """Return whether the round is expected to be more precise than a larger sketch.
 
-    With all of the budget, what noise adds to the covariance falls to the sketch's share of it.
+    With the whole budget, the sketch's noise covariance would fall to its share of the budget.
     """
     by_noise = (1.0 - ROUND_SHARE) * np.trace(decoded.by_noise)
     return plan.variance < float(by_noise + np.trace(decoded.by_rows))
@@ -193,9 +193,8 @@ def round_sums(
 ) -> FixedPoint:
     """Return exact sums over the rows of each cluster: f R raveled, f and g, (k, (d - q) q + 2).
 
-    X is (n_samples, n_features), any floats; rows become directions, each by itself. Every group
-    weighs as much as one row, which adds r at least; a unit in every entry is no more than their
-    root.
+    X is (n_samples, n_features), any floats; each row is scaled to norm 1. Every group has the
+    weight of one row, which adds at least r; a unit in every entry is at most their root.
     """
     check_row_count(len(X))
     terms = ((n, [_sums_of_rows(rows, decoded, radius)]) for n, rows in by_size(groups, X))
@@ -204,7 +203,7 @@ def round_sums(
 
 
 def _sums_of_rows(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> FixedPoint:
-    """Return the sums of rows that weigh the same."""
+    """Return the sums of rows of equal weight."""
     k, d, q = decoded.subspaces.shape
     sums = np.zeros((k, (d - q) * q + 2), dtype=np.int64)
     inside, beside = (rounded_columns(part) for part in (decoded.subspaces, decoded.complements))
@@ -249,9 +248,9 @@ def combined(
     n_samples: float,
     rng: np.random.Generator,
 ) -> DecodedSubspaces:
-    """Return the subspaces that a sketch and a round together tell.
+    """Return the subspaces estimated from a sketch and a round together.
 
-    `sums` and `factors` are as of `released`.
+    `sums` and `factors` are those of `released`.
     """
     k, d, beside = decoded.complements.shape
     levels = [
@@ -287,7 +286,7 @@ def combined(
 
 @dataclass(frozen=True)
 class _Simulated:
-    """What a row gives on average: slopes in T, squares, bias (k, q); f and g (k, 2)."""
+    """Averages over rows: slopes in T, squares, bias (k, q); f and g (k, 2)."""
 
     slopes: np.ndarray
     squares: np.ndarray
@@ -298,7 +297,7 @@ class _Simulated:
 def _simulated(
     decoded: DecodedSubspaces, radii: Sequence[float], rng: np.random.Generator, beside: Any = None
 ) -> dict[float, _Simulated]:
-    """Return by radius what rows of unions that the sketch leaves open give."""
+    """Return, by radius, the averages of rows drawn from the sketch's uncertainty."""
     k, d, q = decoded.subspaces.shape
     root = _root(decoded.covariance)
     tangents = (rng.standard_normal((_N_UNIONS, len(root))) @ root.T).reshape(-1, k, d - q, q)
@@ -336,10 +335,10 @@ def _weighed(
     n_samples: float,
     noise: Gaussian,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of a round beside a sketch, and errors by noise and by rows, (p, p) each.
+    """Return the weights of a round against a sketch, and errors by noise and rows, (p, p) each.
 
-    Noise of both is independent, but both see the same rows: their errors by these add up. So
-    weights are by noise alone, and by how far rounds are from being linear in T.
+    Noise of both is independent, but both use the same rows: their sampling errors add up. So
+    weights depend only on noise and on the nonlinearity of rounds in T.
     """
     of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
     of_sketch = np.linalg.inv(decoded.by_noise)

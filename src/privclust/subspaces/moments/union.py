@@ -1,4 +1,4 @@
-"""A union of subspaces as decoders of moments describe it, and priors of its parameters."""
+"""A union of subspaces as described by decoders of moments, and priors of its parameters."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Union:
     bases : ndarray of shape (k, d, q)
         Orthonormal columns.
     spreads : ndarray of shape (k, q)
-        Second moments of rows along them, in parts of their mean: eigenvalues of factors C.
+        Second moments of rows along them, relative to their mean: eigenvalues of factors C.
     amplitudes : ndarray of shape (k,)
-        Of degree 2. The part of rows over q, where no row lies beside its subspace.
+        For degree 2: the share of rows over q, if all rows lie within their subspaces.
     log_ratios : dict of int to float
-        By degree from 4 on, what amplitudes are multiplied by.
+        Logarithm of the factor of amplitudes, by degree from 4 on.
     """
 
     bases: np.ndarray
@@ -48,7 +48,7 @@ class Union:
 
     @property
     def complements(self) -> np.ndarray:
-        """Orthonormal bases of what is orthogonal to each subspace, (k, d, d - q)."""
+        """Orthonormal bases of the orthogonal complements, (k, d, d - q)."""
         return np.stack([null_space(basis.T) for basis in self.bases])
 
     @property
@@ -57,14 +57,14 @@ class Union:
         return self.amplitudes / self.amplitudes.sum()
 
     def turned(self, tangents: np.ndarray, complements: np.ndarray) -> Union:
-        """Return it with bases U + V T, made orthonormal; tangents are (k, d - q, q)."""
+        """Return the union with bases U + V T, made orthonormal; tangents are (k, d - q, q)."""
         bases = np.linalg.qr(self.bases + complements @ tangents)[0]
         signs = np.where(np.einsum("kij,kij->kj", bases, self.bases) < 0, -1.0, 1.0)
         return replace(self, bases=bases * signs[:, None, :])
 
     @property
     def beside(self) -> float:
-        """Part of a row's squares beside its subspace, as the ratio of degrees 4 and 2 has it."""
+        """Share of a row's squared norm outside its subspace, from the ratio of degrees 4 and 2."""
         _, d, q = self.bases.shape
         parts = np.linspace(0.0, _MOST_BESIDE * (d - q) / d, 200)
         second, fourth = _noisy_amplitudes(parts, d, q)
@@ -75,8 +75,8 @@ class Union:
     ) -> np.ndarray:
         """Draw directions of rows, (n_rows, d): near the subspaces, and of any direction.
 
-        With `beside`, a part of the squares of rows near the subspaces, the amplitudes tell how
-        many rows are of any direction, which add nothing to harmonic moments.
+        With `beside`, a share of the squared norm of rows near the subspaces, the amplitudes give
+        the number of rows in random directions, which add nothing to harmonic moments.
         """
         k, d, q = self.bases.shape
         part = self.beside if beside is None else min(beside, _MOST_BESIDE * (d - q) / d)
@@ -110,10 +110,10 @@ def _deviations_of(spreads: np.ndarray) -> np.ndarray:
 
 
 def _noisy_amplitudes(part: float | np.ndarray, d: int, q: int) -> tuple[Any, Any]:
-    """Return amplitudes of degrees 2 and 4 of one cluster with a part of the squares beside it.
+    """Return amplitudes of degrees 2 and 4 of one cluster with a share of squares outside it.
 
-    Of the trace-free moments of rows that are spread evenly within and beside their subspace, as
-    H(P x (I - P)) = -H(P x P) = -H((I - P) x (I - P)).
+    Uses trace-free moments of rows spread evenly within and around their subspace, as H(P x (I -
+    P)) = -H(P x P) = -H((I - P) x (I - P)).
     """
     p = d - q
     second = (1.0 - part) / q - part / p
@@ -127,7 +127,7 @@ def prior_amplitude(n_clusters: int, dimension: int) -> float:
 
 
 def even_ratio(dimension: int, degree: int) -> float:
-    """Return the ratio of amplitudes of a degree and 2, of rows spread evenly in a subspace.
+    """Return the ratio of amplitudes of `degree` and 2, for rows spread evenly in a subspace.
 
     Examples
     --------
