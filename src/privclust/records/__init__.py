@@ -1,1 +1,1 @@
-"""How rows enter: arrays, files, tables and engines, read in chunks and by column."""
+"""Input of rows from arrays, files, tables and engines, in chunks and by column."""

@@ -1,8 +1,7 @@
-"""Columns of Arrow as rows of numbers: decided by the types of columns, never by entries.
+"""Arrow columns as rows of numbers, read by the types of columns and never by their entries.
 
-Types of columns are public, entries are not. Columns of float32 and float16 alone give rows in
-float32; if there are integers or float64 among them, rows are in float64, to which each entry is
-rounded by itself. A null is NaN.
+Types of columns are public, entries are not. If all columns are float32 or float16, rows are in
+float32; otherwise they are in float64, to which each entry is rounded separately. A null is NaN.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]
     Raises
     ------
     ReadingError
-        If there are none, if one is not there or there twice, or if among all there is an index
-        that pandas wrote.
+        If there are none, if one is missing or occurs twice, or if all are read and one is an index
+        written by pandas.
     """
     if columns is None:
         for name in schema.names:
@@ -59,12 +58,12 @@ def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]
 
 
 def numeric_type(schema: Any, columns: Sequence[str]) -> np.dtype:
-    """Return the type that rows of these columns are computed in, float32 or float64.
+    """Return the type of rows of these columns, float32 or float64.
 
     Raises
     ------
     ReadingError
-        If one of them holds something other than numbers or truth values.
+        If one of them contains something other than numbers or booleans.
     """
     from pyarrow import types
 
@@ -84,11 +83,11 @@ class GroupedRows(NamedTuple):
     ----------
     rows : ndarray of shape (n, n_features)
     sizes : ndarray of shape (n,), int64
-        How many rows the group of each has in the whole table; 0 for a row that does not count.
+        Number of rows of its group in the whole table; 0 for a row that does not count.
     n_new : int
-        How many groups are counted here: each once among all parts.
+        Number of groups counted here: each once among all parts.
     n_left_out : int
-        How many groups without any row that counts are counted here.
+        Number of groups counted here without any row that counts.
     """
 
     rows: np.ndarray
@@ -104,18 +103,18 @@ class RowReader:
     Parameters
     ----------
     columns : tuple of str
-        Those that are read, in the order of the features.
+        The columns to read, in the order of the features.
     encoder : object or None
-        What makes rows of what was read, each by itself, by ``encoder.transform``: of a table, if
-        its attribute `columns` is a mapping, as a `TableEncoder`'s is, otherwise of an array.
+        Converts the columns to rows, each separately, by ``encoder.transform``: from a table if its
+        attribute `columns` is a mapping, as for a `TableEncoder`, otherwise from an array.
     dtype : numpy.dtype or None
-        Of the rows, without an encoder of tables.
+        Type of the rows, without an encoder of tables.
     groups : str or None
-        Name of the column that says whose each row is.
+        Name of the column that identifies the person of each row.
     strict : bool
         False: a row with NaN does not count.
     sizes : callable or None
-        Of the persons of rows; returns what `GroupedRows` has beside rows.
+        Called with the persons of rows; returns the fields of `GroupedRows` after `rows`.
     """
 
     columns: tuple[str, ...]
@@ -140,16 +139,16 @@ class RowReader:
         return GroupedRows(rows, *self.sizes(counted))
 
     def persons(self, part: Any) -> tuple[list[str | None], np.ndarray]:
-        """Return the person of each row, None for nobody, and whether the row counts, (n,)."""
+        """Return the person of each row (None without an ID), and whether the row counts, (n,)."""
         return self._persons(part, self.rows(part))
 
     def _persons(self, part: Any, rows: np.ndarray) -> tuple[list[str | None], np.ndarray]:
-        """Return what `persons` does, of rows that were read."""
+        """Return the result of `persons` for rows already read."""
         is_counted = np.ones(len(rows), bool) if self.strict else ~np.isnan(rows).any(axis=1)
         return column_of(part[self.groups]).keys(), is_counted
 
     def rows(self, part: Any) -> np.ndarray:
-        """Return the rows alone."""
+        """Return only the rows."""
         if takes_tables(self.encoder):
             rows = self.encoder.transform(part)
         else:
@@ -172,12 +171,12 @@ def takes_tables(encoder: object) -> bool:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is to be read of tables, before their columns are known.
+    """The requested columns of a table, before its columns are known.
 
     Parameters
     ----------
     columns : sequence of str or None
-        None: all, but for that of `groups`.
+        None: all except that of `groups`.
     encoder, groups, strict, sizes : see `RowReader`
     """
 
@@ -214,5 +213,5 @@ def batch_rows(n_columns: int) -> int:
 
 
 def is_of(source: object, package: str) -> bool:
-    """Whether an object's class, or a parent of it, is of a package."""
+    """Whether an object's class, or a parent of it, belongs to a package."""
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)

@@ -1,8 +1,7 @@
 """One cell read by itself: as a number, a time, a category or a person.
 
-Every function of one cell is a pure function of that cell: no other cell of its column plays a
-part, and no cell raises an error. Functions of columns return the same bits, faster where the
-column has a type (`privclust.records.columns`).
+Every function of one cell depends only on that cell, and no cell raises an error. Functions of
+columns return the same bits, faster if the column has a type (`privclust.records.columns`).
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ _Value = TypeVar("_Value")
 
 
 def _or(default: Any) -> Callable[[Callable[[Any], _Value]], Callable[[Any], _Value]]:
-    """Return a decorator: a function of a cell that raises, whatever it is, returns the default.
-
-    Methods of a class of a user's own may raise anything, also when its class is asked for.
+    """Return a decorator: a function of a cell returns the default instead of raising. Methods of a
+    user's own class may raise anything, even when its class is requested.
     """
 
     def guarded(read: Callable[[Any], _Value]) -> Callable[[Any], _Value]:
@@ -58,7 +56,7 @@ def _or(default: Any) -> Callable[[Callable[[Any], _Value]], Callable[[Any], _Va
 def text_of(cell: Any) -> str | None:
     """Return a cell as text without blanks at its ends; None if it has no text of its own.
 
-    Bytes are read as UTF-8, of which what is none is replaced.
+    Bytes are read as UTF-8, with replacement of invalid ones.
     """
     if isinstance(cell, bytes | bytearray | memoryview):
         cell = bytes(cell).decode("utf-8", "replace")
@@ -68,7 +66,7 @@ def text_of(cell: Any) -> str | None:
 
 @_or(False)
 def is_missing(cell: Any) -> bool:
-    """Return whether a cell holds nothing: None, NaN, NaT, NA, masked, blank, or a word for that.
+    """Return whether a cell is missing: None, NaN, NaT, NA, masked, blank, or a word for that.
 
     Examples
     --------
@@ -91,9 +89,9 @@ def is_missing(cell: Any) -> bool:
 
 @_or(math.nan)
 def number(cell: Any) -> float:
-    """Return a cell as a float: NaN where it is no number, infinite where it is too large.
+    """Return a cell as a float: NaN if it is no number, infinite if it is too large.
 
-    Truth values are 0 and 1. Texts are numbers in the notation of Python, without underscores.
+    Booleans are 0 and 1. Texts are numbers in the notation of Python, without underscores.
 
     Examples
     --------
@@ -115,7 +113,7 @@ def number(cell: Any) -> float:
 
 
 def numbers(cells: Iterable[Any]) -> list[float]:
-    """Return what `number` does of each cell, faster for texts and floats."""
+    """Return `number` of each cell, faster for texts and floats."""
     values = []
     for cell in cells:
         if type(cell) is str and "_" not in cell:
@@ -130,10 +128,9 @@ def numbers(cells: Iterable[Any]) -> list[float]:
 
 @_or(math.nan)
 def seconds(cell: Any) -> float:
-    """Return a date or time in seconds since 1970, rounded down; NaN where it is none.
+    """Return a date or time in seconds since 1970, rounded down; NaN for other cells.
 
-    Texts are ISO 8601. Where there is a time zone, it is that of Greenwich to which times are
-    brought. Numbers are no dates.
+    Texts are ISO 8601. Times with a time zone are converted to UTC. Numbers are no dates.
 
     Examples
     --------
@@ -161,10 +158,10 @@ def seconds(cell: Any) -> float:
 
 
 def seconds_of_times(times: np.ndarray) -> np.ndarray:
-    """Return an array of ``datetime64`` in seconds since 1970; NaN for NaT and what is too far.
+    """Return an array of ``datetime64`` in seconds since 1970; NaN for NaT and times out of range.
 
-    numpy's own conversion raises, for all, if one leaves 64 bits, as some versions do on the way
-    from parts of a second near the least time.
+    numpy's own conversion raises for all if one exceeds 64 bits, as happens in some versions for
+    parts of a second near the least time.
     """
     unit, step = np.datetime_data(times.dtype)
     if unit == "generic":
@@ -184,10 +181,10 @@ def seconds_of_times(times: np.ndarray) -> np.ndarray:
 
 @_or(None)
 def key(cell: Any) -> str | None:
-    """Return what tells a category or a person from others; None where a cell is missing.
+    """Return the key that identifies a category or a person; None for a missing cell.
 
     Numbers that are equal have one key, whatever their type and spelling: 3, 3.0, "3" and " 3.00".
-    So do texts that differ in blanks at their ends alone.
+    So do texts that differ only in blanks at their ends.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Columns of any container, read by what the container says of their type, never by their cells.
+"""Columns of any container, read by the type that the container declares, never by their cells.
 
-A container (NumPy, pandas, Arrow, Polars, a list) says what a column may hold. A column of a type
-that cannot hold what is asked for is refused, whatever its cells are. Of all others each cell is
-read by itself (`privclust.records.cells`): by compiled code where the type is one of numbers or
-times, else cell by cell, with the same outcome.
+A container (NumPy, pandas, Arrow, Polars, a list) declares the type of a column. A column of an
+unsuitable type is refused, whatever its cells are. In all others each cell is read separately
+(`privclust.records.cells`): by compiled code for types of numbers or times, otherwise cell by cell,
+with the same result.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _HELD = {  # what columns of each kind may be declared as
 
 @dataclass(frozen=True)
 class Column:
-    """The cells of a column, and what its container says of their type.
+    """The cells of a column, and the type that its container declares.
 
     Attributes
     ----------
     cells : ndarray, pyarrow.Array or list
-        An array of truth values, integers, floats or ``datetime64``, an array of Arrow of texts, or
-        a list of Python objects.
+        An array of booleans, integers, floats or ``datetime64``, an Arrow array of texts, or a list
+        of Python objects.
     kind : str
         ``"number"``, ``"time"``, ``"duration"``, ``"text"``, ``"category"``, ``"complex"``,
-        ``"nested"``, or ``"any"`` where the container has no type.
+        ``"nested"``, or ``"any"`` if the container has no type.
     type : str
         The container's name of the type.
     notation : Notation
@@ -74,7 +74,7 @@ class Column:
         return _objects(self.cells.slice(at, 1))[0]
 
     def _each(self, read: Callable[[Any], _Value]) -> list[_Value]:
-        """Return a function of each cell, which is called once for each that is there."""
+        """Return a function of each cell, called once for each different cell."""
         if isinstance(self.cells, list):
             return read_each(self.cells, read)
         if isinstance(self.cells, np.ndarray):
@@ -87,7 +87,7 @@ class Column:
         return [results[place] for place in places.reshape(-1).tolist()]
 
     def numbers(self) -> np.ndarray:
-        """Return the cells as floats, (n,): NaN where one is none, each by itself.
+        """Return the cells as floats, (n,): NaN for a cell that is no number.
 
         float32 and float16 become float32, all others float64.
         """
@@ -103,7 +103,7 @@ class Column:
         return _numbers_of_texts(self.cells)
 
     def seconds(self) -> np.ndarray:
-        """Return dates and times in seconds since 1970, (n,): NaN where one is none."""
+        """Return dates and times in seconds since 1970, (n,): NaN for other cells."""
         if isinstance(self.cells, np.ndarray):
             if self.kind == TIME:
                 return seconds_of_times(self.cells)
@@ -111,14 +111,14 @@ class Column:
         return np.array(self._each(self.notation.seconds), dtype=float)
 
     def keys(self) -> list[str | None]:
-        """Return what tells persons or categories apart; None where a cell is missing."""
+        """Return the keys of persons or categories; None for missing cells."""
         return self._each(key)
 
     def places(self, categories: Sequence[str]) -> list[int]:
-        """Return the place of each cell among categories, -1 where it is none of them.
+        """Return the place of each cell among categories, -1 if it is none of them.
 
-        A text that is a category as it stands is that one; else equal keys decide, so that 3.0 is
-        the category "3".
+        A text that equals a category belongs to it; otherwise equal keys decide, so that 3.0 is the
+        category "3".
         """
         by_key: dict[str | None, int] = {}
         for place, category in reversed(list(enumerate(categories))):
@@ -134,14 +134,14 @@ class Column:
         return self._each(place_of)
 
     def missing(self, where: np.ndarray) -> np.ndarray:
-        """Return which of the cells at these places (n,) hold nothing, (n,) of bool."""
+        """Return which of the cells at these places (n,) are missing, (n,) of bool."""
         is_one = np.zeros(len(self), dtype=bool)
         for at in np.flatnonzero(where).tolist():
             is_one[at] = is_missing(self.cell(at))
         return is_one
 
     def codes(self) -> tuple[np.ndarray, int]:
-        """Return a number for each person, (n,) of int64, -1 where a cell is missing; how many."""
+        """Return the number of each person, (n,) int64 (-1 for missing cells), and their count."""
         if isinstance(self.cells, np.ndarray):
             values, places = np.unique(self.cells, return_inverse=True)
             places = places.astype(np.int64).reshape(-1)
@@ -155,19 +155,19 @@ class Column:
         return np.array(codes, dtype=np.int64), len(known)
 
     def check(self, name: str, what: str) -> None:
-        """Raise a ReadingError if the type cannot hold what is declared of a column.
+        """Raise a ReadingError if the type does not suit the declared use of a column.
 
         Parameters
         ----------
         name : str
-            Of the column, which is public.
+            Name of the column, which is public.
         what : {"numbers", "dates", "categories", "persons"}
         """
         check_kind(self.kind, self.type, name, what)
 
 
 def check_kind(kind: str, type_name: str, name: str, what: str) -> None:
-    """Raise a ReadingError if a column of a kind cannot hold what is declared of it."""
+    """Raise a ReadingError if a kind of column does not suit its declared use."""
     if kind in _HELD[what]:
         return
     hint = ""
@@ -185,7 +185,7 @@ def column_of(column: Any) -> Column:
     ----------
     column : array-like of shape (n,)
         An array of NumPy (also masked), a series of pandas or Polars, an array of Arrow, a list, or
-        whatever ``numpy.asarray`` takes.
+        any other input of ``numpy.asarray``.
     """
     if isinstance(column, Column):
         return column
@@ -254,7 +254,7 @@ def _of_polars(series: Any) -> Column:
 
 
 def kind_of_arrow(kind: Any) -> str:
-    """Return what columns of a type of Arrow hold."""
+    """Return the kind of columns of an Arrow type."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -309,7 +309,7 @@ def _of_arrow(array: Any) -> Column:
 
 
 def column_of_texts(array: Any, notation: Notation) -> Column:
-    """Return an array of Arrow of texts whose file has no types: each says what it is itself."""
+    """Return a column of an Arrow array of texts from a file without types."""
     return Column(array, ANY, "text", notation)
 
 
@@ -321,7 +321,7 @@ def _one_array(array: Any) -> Any:
 
 
 def _numbers_of_texts(array: Any) -> np.ndarray:
-    """Return texts as floats: what Arrow takes at once, it reads as `number` does; others alone."""
+    """Return texts as floats, by Arrow's cast if it accepts all, else one by one like `number`."""
     import pyarrow
     from pyarrow import compute
 
@@ -346,7 +346,7 @@ def _objects(array: Any) -> list[Any]:
 
 
 def _text_or_bytes(entry: bytes | None) -> str | bytes | None:
-    """Return an entry as text where it is UTF-8: each as if no other were there."""
+    """Return an entry as text if it is UTF-8, independently of the others."""
     try:
         return None if entry is None else entry.decode()
     except UnicodeDecodeError:

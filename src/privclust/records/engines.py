@@ -1,4 +1,4 @@
-"""Tables of Dask and of Spark, added up where their partitions are; neither is imported here."""
+"""Tables of Dask and Spark, added up by their workers; neither is imported here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def added(states: Iterable[State]) -> State:
 def dask_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> State:
     """Apply the function to each partition by a task, and add states up by a tree of tasks.
 
-    With groups partitions are computed twice: first labels alone, to count them.
+    With groups, partitions are computed twice: first only labels, to count them.
     """
     import dask
 
@@ -82,7 +82,7 @@ def _pieces(frame: Any, reader: Any) -> Iterator[Any]:
 
 @dataclass
 class _Counted:
-    """How many rows each label has, and digest and number of rows of each partition."""
+    """The number of rows of each label, and the digest and number of rows of each partition."""
 
     counts: LabelCounts
     partitions: list[tuple[bytes, int]]
@@ -95,14 +95,14 @@ class _Counted:
 
     @classmethod
     def sum(cls, parts: list[Self]) -> Self:
-        """Count the rows of parts, which stay as they are."""
+        """Count the rows of parts, which are unchanged."""
         counts = LabelCounts(secret=parts[0].counts.secret)
         for part in parts:
             counts.merge(part.counts)
         return cls(counts, [partition for part in parts for partition in part.partitions])
 
     def token(self) -> bytes:
-        """Return what tells these partitions from any others."""
+        """Return a token that identifies these partitions."""
         return hashlib.sha256(repr(self.partitions).encode()).digest()
 
     def first(self) -> int:
@@ -126,8 +126,8 @@ def _counted_by_dask(parts: Any, reader: RowReader) -> tuple[Any, Any]:
 def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: Any) -> State:
     """Return the state of a frame of pandas; the first that has rows counts all groups.
 
-    What was counted may have been lost with a worker, and counted again: a partition that is other
-    than the counts say, or other counts than before, give no state.
+    Counts may have been lost with a worker and made again: a partition that differs from the
+    counts, or different counts, give no state.
     """
     state_of, reader = shared
     own = _Counted.of(frame, reader, counted.counts.secret)
@@ -140,7 +140,7 @@ def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: 
 
 
 def _schema_of_dask(types: Any) -> Any:
-    """Return the types that are declared of the columns of a Dask frame."""
+    """Return the declared types of the columns of a Dask frame."""
     pyarrow = require("pyarrow", "tables")
     fields = []
     for name, dtype in types.items():
@@ -155,7 +155,7 @@ def _schema_of_dask(types: Any) -> Any:
 def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> State:
     """Apply the function to each partition by an executor, which sends its state once.
 
-    With groups the rows are brought together by groups, which Spark does in bounded memory.
+    With groups, Spark collects the rows of each group, in bounded memory.
     """
     if not hasattr(frame, "mapInArrow"):
         raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")
@@ -181,9 +181,8 @@ def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> S
 
 
 def _with_sizes(frame: Any, label: Any, reader: RowReader) -> Any:
-    """Put in place of persons how many rows each has, 0 for nobody, and the row's place among them.
-
-    One window makes both numbers, so that they are of the same rows.
+    """Replace persons by their number of rows (0 without an ID) and the row's place among them. One
+    window computes both numbers, so that they refer to the same rows.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as of
@@ -201,9 +200,8 @@ def _with_sizes(frame: Any, label: Any, reader: RowReader) -> Any:
 
 
 def _with_keys(frame: Any, label: Any, reader: RowReader) -> Any:
-    """Put in place of entries the keys of persons, and beside them whether a row counts.
-
-    Workers make them of each row by itself.
+    """Replace entries by the keys of persons, and add whether a row counts. Workers compute both
+    from each row separately.
     """
     from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
@@ -242,7 +240,7 @@ def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
 
 
 def _schema_of_spark(types: Any) -> Any:
-    """Return the types of the columns of a Spark frame, in numbers alone to the letter."""
+    """Return the types of the columns of a Spark frame; only those of numbers are exact."""
     pyarrow = require("pyarrow", "tables")
     numbers = {
         "tinyint": pyarrow.int8(),

@@ -21,12 +21,12 @@ _KINDS = {"text": TEXT, "parquet": PARQUET, "arrow": ARROW, "hdf5": HDF5, "npy":
 
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
-    """Return what a file is by its suffix: "text", "parquet", "arrow", "hdf5", "npy", or "".
+    """Return the kind of a file by its suffix: "text", "parquet", "arrow", "hdf5", "npy", or "".
 
     Raises
     ------
     ReadingError
-        If it is a spreadsheet, which is to be saved as something else.
+        If it is a spreadsheet, which must be saved in another format.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def known_suffixes(*kinds: str) -> str:
 
 
 def delimiter_of(path: str | os.PathLike[str], given: str | None) -> str:
-    """Return what stands between the fields of a text: what is given, else by the suffix."""
+    """Return the delimiter of a text file: the given one, else that of its suffix."""
     return given or ("\t" if _suffix(path) == ".tsv" else ",")
 
 
 def _suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a file, of a compressed text that before the compression's."""
+    """Return the suffix of a file; for a compressed text that before the compression's."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if len(suffixes) > 1 and suffixes[-1] in COMPRESSIONS and suffixes[-2] in TEXT:
         suffixes.pop()
@@ -68,7 +68,7 @@ def files_of(source: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     ReadingError
-        If a folder holds none, or a pattern names none.
+        If a folder contains none, or a pattern matches none.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def files_of(source: str | os.PathLike[str]) -> list[str]:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """Yield the Parquet files in a folder and in its folders, but for hidden ones."""
+    """Yield the Parquet files in a folder and in its folders, except hidden ones."""
     seen = {os.path.realpath(folder)}
     for place, folders, files in os.walk(folder, followlinks=True):
         kept = []

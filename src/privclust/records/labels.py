@@ -1,9 +1,9 @@
-"""A column of a file that says whose each record is, and how many records each has.
+"""Numbers of records per person, from a column of a file that identifies persons.
 
-How many records someone has must be known before the first of them is added: files are read twice,
-the first time to count. What is kept of a label are 128 bits that it is hashed to under a secret
-key, and a count. Two labels that meet there are one from then on: of 10^9 labels any two do with a
-probability below 10^-20.
+The number of a person's records must be known before the first of them is added: files are read
+twice, first to count. For each label, its 128-bit hash under a secret key and a count are kept. Two
+labels with the same hash would count as one: among 10^9 labels this happens with probability below
+10^-20.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CHANGED = "the records have changed while they were read: those of a label are o
 
 
 class LabelCounts:
-    """How many records that count each label has; 24 bytes a label, some 60 while more are added.
+    """The number of counting records of each label; 24 bytes a label, about 60 during additions.
 
-    Labels come in pairs of lists: of labels, None for nobody, and of whether each record counts.
+    Labels come in pairs of lists: labels (None without an ID), and whether each record counts.
 
     Counts of two parts of the records can be merged if one was made with the other's `secret`.
 
@@ -60,13 +60,13 @@ class LabelCounts:
 
     @property
     def n_counted(self) -> int:
-        """How many labels have a record that counts."""
+        """Number of labels with a record that counts."""
         self._count()
         return int(np.count_nonzero(self._counts))
 
     @property
     def n_left_out(self) -> int:
-        """How many labels have records, none of which counts."""
+        """Number of labels with records of which none counts."""
         self._count()
         return len(self._counts) - self.n_counted
 
@@ -78,14 +78,14 @@ class LabelCounts:
         return self
 
     def digest(self) -> bytes:
-        """Return what tells these counts from any others of one secret."""
+        """Return a digest that identifies these counts among those of one secret."""
         self._count()
         sha = hashlib.sha256(self._keys.tobytes())
         sha.update(self._counts.tobytes())
         return sha.digest()
 
     def sizes(self, labels: Sequence[str | None]) -> np.ndarray:
-        """Return how many records there are of the label of each of these; 0 for None.
+        """Return the number of records of each of these labels; 0 for None.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class LabelCounts:
         return _with_nobody(labels, self._counts[at][places])
 
     def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return where the labels' counts are, which one each label has, and how often they come.
+        """Return the places of the labels' counts, the count of each label, and its occurrences.
 
         A ReadingError says that one was not counted.
         """
@@ -111,7 +111,7 @@ class LabelCounts:
         return at, places, counts
 
     def _count(self) -> None:
-        """Sort the labels that came last, and count them."""
+        """Sort and count the labels added last."""
         pending, self._pending = self._pending, []
         if pending:
             keys, is_counted = map(np.concatenate, zip(*pending, strict=True))
@@ -147,7 +147,7 @@ def _with_nobody(labels: Sequence[str | None], sizes: np.ndarray) -> np.ndarray:
 
 
 class SecondReading:
-    """Records that were counted, read once more; 8 bytes a label, and threads may share it.
+    """The second reading of counted records; 8 bytes a label, and threads may share it.
 
     Examples
     --------
@@ -163,15 +163,15 @@ class SecondReading:
         self._lock = threading.Lock()
 
     def sizes(self, labels: Sequence[str | None]) -> tuple[np.ndarray, int, int]:
-        """Return how many records the label of each has, 0 for None, and two numbers of labels.
+        """Return the number of records of each label (0 for None), and two numbers of labels.
 
-        Labels are None of records that do not count. The numbers are of labels that are new, and of
-        those of which no record counts: all of the latter come with the first call.
+        Labels are None for records that do not count. The numbers are those of new labels, and of
+        labels without a counting record; the latter are all returned by the first call.
 
         Raises
         ------
         ReadingError
-            If one of them was not counted, or came more often by now.
+            If one of them was not counted, or occurs more often than counted.
         """
         known = [label for label in labels if label is not None]
         at, places, counts = self._counted._places(known)
@@ -185,6 +185,6 @@ class SecondReading:
         return _with_nobody(labels, sizes[places]), n_new, n_left_out
 
     def check_all_seen(self) -> None:
-        """Raise a ReadingError if records that were counted did not come."""
+        """Raise a ReadingError if counted records are missing."""
         if self._left.any():
             raise ReadingError(CHANGED)

@@ -1,4 +1,4 @@
-"""The rows of X, as numbers: from arrays, frames and lists, each cell by itself."""
+"""The rows of X as numbers, from arrays, frames and lists, with each cell read separately."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ _ROWS_ARE_NO_ROWS = (str, bytes, bytearray, dict, set, frozenset)
 
 
 def numbers_of_table(X: Any, width: int | None = None) -> Any:
-    """Return a table as an array of numbers, NaN where a cell is none.
+    """Return a table as an array of numbers, NaN for cells that are no numbers.
 
-    Whether a table is refused is decided by its container's types, never by a cell. What is no
-    table at all (of one dimension, sparse, of complex numbers) is returned as it is, for
-    scikit-learn to refuse.
+    The types of its container decide whether a table is refused, never a cell. An object that is no
+    table (one-dimensional, sparse, complex) is returned unchanged, for scikit-learn to refuse.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
         An array of numbers is returned itself. Arrays of objects, and lists of rows, are read cell
-        by cell. Shorter rows than others lack cells, and what is beyond in longer ones is passed
-        over.
+        by cell. Shorter rows lack cells, and surplus cells of longer rows are ignored.
     width : int or None
-        The number of columns of a list of rows, where it is known. None: that of most of them.
+        The number of columns of a list of rows, if known. None: that of most rows.
 
     Returns
     -------
@@ -40,7 +38,7 @@ def numbers_of_table(X: Any, width: int | None = None) -> Any:
     Raises
     ------
     ReadingError
-        If a column is of a type that holds no numbers, such as text, times or objects in a frame.
+        If a column has a type without numbers, such as text, times or objects in a frame.
 
     Examples
     --------
@@ -77,12 +75,12 @@ def _type(dtype: np.dtype) -> str:
 
 
 def _hint(kind: str) -> str:
-    """Say what may be done about a type."""
+    """Return a remedy for a type."""
     return "; turn times into numbers, such as days" if kind in "mM" else ""
 
 
 def _of_frame(X: Any) -> np.ndarray:
-    """Return a frame, of which all columns must be of numbers."""
+    """Return a frame; all columns must be numbers."""
     kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [None])]
     if set(kinds) <= set("biuf") and all(isinstance(kind, np.dtype) for kind in X.dtypes):
         return np.asarray(X, dtype=np.float64)  # at once, with the same outcome
@@ -113,7 +111,7 @@ def _check_of_frame(name: str, column: Column) -> None:
 
 
 def _of_rows(X: Sequence[Any], width: int | None) -> Any:
-    """Return a list of rows; what is no row has no cells."""
+    """Return a list of rows; an object that is no row has no cells."""
     if width is None:
         lengths = Counter(map(_length, X))
         most = max(lengths.values(), default=0)
@@ -129,7 +127,7 @@ def _of_rows(X: Sequence[Any], width: int | None) -> Any:
 
 
 def _length(row: Any) -> int:
-    """Return how many cells a row has; -1 of what is none."""
+    """Return the number of cells of a row; -1 for an object that is no row."""
     try:
         if isinstance(row, _ROWS_ARE_NO_ROWS) or not hasattr(row, "__len__"):
             return -1

@@ -1,4 +1,4 @@
-"""How numbers and dates are written in a text, where that is declared."""
+"""The declared notation of numbers and dates in a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privclust.records.cells import number, seconds, text_of
 
 @dataclass(frozen=True)
 class Notation:
-    """The marks in numbers and the order of dates. By default those of Python and of ISO 8601.
+    """The marks in numbers and the order of dates, by default those of Python and ISO 8601.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Notation:
     thousands : str
         The mark between groups of three digits; empty for none.
     date_format : str
-        Of dates, in the codes of ``datetime.strptime``; empty for ISO 8601.
+        Format of dates in the codes of ``datetime.strptime``; empty for ISO 8601.
 
     Raises
     ------
@@ -50,11 +50,11 @@ class Notation:
 
     @property
     def is_usual(self) -> bool:
-        """Whether numbers and dates are read as everywhere else."""
+        """Whether numbers and dates have the default notation."""
         return self == USUAL
 
     def number(self, cell: Any) -> float:
-        """Return a cell as a float; NaN where it is no number in this notation."""
+        """Return a cell as a float; NaN if it is no number in this notation."""
         if not isinstance(cell, str) or (self.decimal == "." and not self.thousands):
             return number(cell)
         text = cell.strip()
@@ -65,7 +65,7 @@ class Notation:
         return number(text.replace(self.decimal, "."))
 
     def seconds(self, cell: Any) -> float:
-        """Return a cell in seconds since 1970; NaN where it is no date in this notation."""
+        """Return a cell in seconds since 1970; NaN if it is no date in this notation."""
         if not self.date_format or not isinstance(cell, str):
             return seconds(cell)
         try:
@@ -79,6 +79,6 @@ USUAL = Notation()
 
 @functools.cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Return what a number looks like."""
+    """Return the pattern of a number."""
     whole = rf"\d+|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+" if thousands else r"\d+"
     return re.compile(rf"[+-]?(?:{whole})?(?:{re.escape(decimal)}\d*)?(?:[eE][+-]?\d+)?", re.ASCII)

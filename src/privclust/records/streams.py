@@ -36,25 +36,24 @@ _NPY_SIGNATURE = b"\x93NUMPY"
 class Chunks:
     """An iterator over the records of a source, chunk by chunk.
 
-    Each chunk is an array of shape (n, n_features) of finite numbers: float32 where the source
-    holds float32 or float16, float64 otherwise. Iterating raises a ValueError that names the
-    source, and row and column (counted from 1) where they are known, for what is not a number,
-    missing or infinite, for chunks of another width, and for files that are damaged. No message
-    holds a value of the data.
+    Each chunk is an array of shape (n, n_features) of finite numbers: float32 if the source has
+    float32 or float16, otherwise float64. Iterating raises a ValueError for entries that are no
+    numbers, missing or infinite, for chunks of another width and for damaged files. It names the
+    source and, if known, row and column (counted from 1), and contains no value of the data.
 
     Attributes
     ----------
     name : str
-        What messages call the source: the file's path, or ``"the array"``.
+        Name of the source in messages: the file's path, or ``"the array"``.
     n_features : int
     n_rows : int or None
-        How many records there are; None where only reading tells.
+        Number of records; None if it is known only after reading.
     header : tuple of str or None
         Names of the columns.
     label : str or None
-        Name of a column that is kept apart.
+        Name of a column that is kept separately.
     labels : list of str or None
-        The persons that it names in the chunk that came last, by key; None for nobody.
+        The persons that it names in the last chunk, by key; None without an ID.
     """
 
     name: str
@@ -87,7 +86,7 @@ class Chunks:
             raise ValueError(f"{self.name}: row {row} has no entry in column {self.label!r}")
 
     def _checked(self, piece: Any) -> np.ndarray:
-        """Bring a piece to a type that can be computed with, or say what is wrong with it."""
+        """Convert a piece to a numeric type, or raise an error that names the fault."""
         try:
             array = np.asarray(numbers_of_table(piece))
         except ReadingError as error:
@@ -111,7 +110,7 @@ class Chunks:
         return array
 
     def place(self, row: int, column: int) -> str:
-        """Name a place by its row in the piece that comes next, and its column."""
+        """Name a place by its row in the next piece, and its column."""
         name = "" if self.header is None else f" ({excerpt(self.header[column])})"
         at = column if self._places is None else self._places[column]
         return f"row {self._row + row + 1}, column {at + 1}{name}"
@@ -127,18 +126,18 @@ def chunks(
     label: str | None = None,
     strict: bool = True,
 ) -> Chunks:
-    """Return an iterator over the records of a source, of which one chunk is in memory at a time.
+    """Return an iterator over the records of a source, with one chunk in memory at a time.
 
     Parameters
     ----------
     source : array_like, path or iterable of array_like
-        - What has a shape and can be sliced by rows: arrays, memory maps, h5py data sets, frames
-          of pandas.
+        - Objects with a shape that can be sliced by rows: arrays, memory maps, h5py data sets,
+          frames of pandas.
         - A str or path-like, read by its suffix. ``.h5``, ``.hdf5``, ``.hdf``: a two-dimensional
           data set of an HDF5 file. ``.parquet``, ``.arrow``, ``.feather``: columns of numbers.
           ``.npy``: a two-dimensional array. ``.csv``, ``.tsv``, ``.txt``, also compressed (as
           ``.csv.gz``): fields under a header.
-        - Any other iterable: of chunks, each of shape (n, n_features), taken as they come.
+        - Any other iterable of chunks, each of shape (n, n_features), used unchanged.
     chunk_size : int or None
         Rows in a chunk (HDF5: up to the next multiple of the file's own). None: 8 megabytes.
     dataset : str or None
@@ -146,14 +145,14 @@ def chunks(
     delimiter : str or None
         One character between the fields of a CSV file; None for a comma.
     columns : sequence of str or None
-        Names of the columns of a Parquet, Arrow or CSV file that are read; None for all.
+        Names of the columns to read from a Parquet, Arrow or CSV file; None for all.
     label : str or None
-        Name of a column of a CSV or Parquet file that is no part of the records, such as whose each
-        is: text or whole numbers, to be found in the chunks' `labels`.
+        Name of a column of a CSV or Parquet file that is not part of the records, such as the
+        person of each: text or whole numbers, returned in the chunks' `labels`.
     strict : bool
-        False: no entry of a record makes reading it fail, for callers that have a rule of their own
-        for such entries. Chunks then hold NaN and infinity where records do: a field of a CSV file
-        that is missing or no number is NaN, and fields beyond the header's are passed over.
+        False: no entry makes reading fail, for callers with their own rule for such entries. Chunks
+        then contain NaN and infinity where records do: a field of a CSV file that is missing or no
+        number is NaN, and fields beyond the header's are ignored.
 
     Returns
     -------
@@ -168,7 +167,7 @@ def chunks(
 
     Notes
     -----
-    Numbers in text are read exactly, so that a record's do not depend on others'.
+    Numbers in text are read exactly, so that each record is read independently.
 
     Examples
     --------
@@ -210,7 +209,7 @@ def _can_delimit(character: str) -> bool:
 
 
 def _from_table(name: str, table: Any, chunk_size: int | None, stride: int = 1) -> Chunks:
-    """Slices of what has a shape; a multiple of `stride` rows each."""
+    """Slices of an object with a shape; a multiple of `stride` rows each."""
     if len(table.shape) != 2 or table.shape[1] == 0:
         raise ValueError(f"{name}: must have shape (n, n_features), got {tuple(table.shape)}")
     n_rows, n_features = (int(size) for size in table.shape)
@@ -221,7 +220,7 @@ def _from_table(name: str, table: Any, chunk_size: int | None, stride: int = 1) 
 
 
 def _from_iterable(source: Iterable[Any]) -> Chunks:
-    """Chunks that someone else makes; the first one tells their width."""
+    """Chunks of an iterable; the first one determines their width."""
     pieces = iter(source)
     first = next(pieces, None)
     if first is None:
@@ -240,7 +239,7 @@ def _from_file(
     columns: Sequence[str] | None,
     label: str | None,
 ) -> Chunks:
-    """Choose the reader by the suffix; what goes wrong in it is one line with the path."""
+    """Choose the reader by the suffix; its errors are one line with the path."""
     kind = kind_of_file(path)
     reader = _READERS.get(kind)
     if reader is None:
@@ -301,7 +300,7 @@ def _npy(path: Path, chunk_size: int | None) -> Chunks:
 
 
 class _NpyFile:
-    """A .npy file that is mapped anew for each slice: pages that were read do not pile up."""
+    """A .npy file that is mapped anew for each slice, so that pages read are released."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -348,7 +347,7 @@ def _table_file(
 
 
 def _check_header(table: TableFile, columns: Sequence[str] | None, label: str | None) -> None:
-    """Refuse a text without a header, whose first line is a record and is not quoted."""
+    """Refuse a text without a header; its first line is a record and is not quoted."""
     table.check_names([*(columns or ()), *([label] if label else [])])
     if columns is not None:
         return

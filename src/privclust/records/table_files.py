@@ -1,9 +1,8 @@
 """Tables in files, read by the names of columns: Parquet, Arrow, and texts of lines.
 
-A parser of whole texts reads, skips or refuses a line by what stands in others: one stray quote
-joins the next lines to its own. Where no record may decide what becomes of another, every line is
-a record, a quoted line end ends it too, and a line of too few or too many fields is one of those
-that the header has.
+A parser of whole texts may read, skip or refuse a line because of others: one stray quote joins the
+next lines to its own. Here each line is parsed independently: every line is a record, even at a
+quoted line end, and a line with too few or too many fields gets as many as the header.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ class TableFile(ABC):
     ----------
     path : Path
     names : tuple of str
-        Of all columns; one may be there twice.
+        Names of all columns; one may occur twice.
     schema : pyarrow.Schema
-        Their types; of a text that of nothing but nulls, as its entries have none.
+        Their types; for a text the type of nulls, as its entries have no type.
     n_rows : int or None
-        None where only reading tells.
+        None if it is known only after reading.
     is_text : bool
     """
 
@@ -66,7 +65,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
-        """Yield parts of at most so many rows, with ``len(part)`` and ``part[name]``."""
+        """Yield parts of at most `n_rows` rows, with ``len(part)`` and ``part[name]``."""
 
     def columns(self, names: Iterable[str]) -> Iterator[Any]:
         """Yield parts with these columns.
@@ -81,14 +80,13 @@ class TableFile(ABC):
         return reworded(self.path, self.batches(names))
 
     def check_names(self, names: Sequence[str]) -> None:
-        """Raise a ReadingError for a column that is not there, or there twice."""
+        """Raise a ReadingError for a column that is missing or occurs twice."""
         with worded(self.path):
             check_columns(self.schema, names)
 
     def check_kind(self, name: str, what: str) -> None:
-        """Raise a ReadingError if a column's type holds no ``"numbers"``, ``"dates"``, ...
-
-        The entries of a text have no type: nothing is said of a text.
+        """Raise a ReadingError if a column's type has no ``"numbers"``, ``"dates"``, ... A text has
+        no types and is never refused.
         """
         self.check_names([name])
         with worded(self.path):
@@ -103,7 +101,7 @@ def open_table(
     encoding: str = "utf-8",
     notation: Notation = USUAL,
 ) -> TableFile:
-    """Return the table in a file, whose rows are read when they are asked for.
+    """Return the table in a file; its rows are read on request.
 
     Parameters
     ----------
@@ -111,16 +109,16 @@ def open_table(
         ``.parquet``, ``.arrow``, ``.feather``, or ``.csv``, ``.tsv``, ``.txt`` with a header, also
         compressed (``.csv.gz``).
     delimiter : str or None
-        Between the fields of a text; None for a tab in ``.tsv``, else a comma.
+        Delimiter of a text; None for a tab in ``.tsv``, else a comma.
     encoding : str
-        Of a text; what it does not hold is replaced, character by character.
+        Encoding of a text; invalid characters are replaced one by one.
     notation : Notation
-        Of numbers and dates in a text.
+        Notation of numbers and dates in a text.
 
     Raises
     ------
     ReadingError
-        If it cannot be read; no message holds an entry of the table.
+        If it cannot be read; no message contains an entry of the table.
     FileNotFoundError
         If there is no such file.
     """
@@ -136,7 +134,7 @@ def open_table(
 
 
 class _ParquetFile(TableFile):
-    """A Parquet file, of which a row group is read page by page; open while it is read alone."""
+    """A Parquet file; row groups are read page by page, and it is open only while read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -204,7 +202,7 @@ class _Lines:
 
 
 class TextFile(TableFile):
-    """A text of lines, each of which is a row but for the first."""
+    """A text of lines; each line but the first is a row."""
 
     is_text = True
     n_rows = None
@@ -260,7 +258,7 @@ class TextFile(TableFile):
                 yield _Lines(part, min(n_rows, table.num_rows - start))
 
     def _texts(self, n_characters: int) -> Iterator[str]:
-        """Yield whole lines, of about so many characters at a time."""
+        """Yield whole lines, a limited number of characters at a time."""
         with self._opened() as file:
             file.readline()
             while text := file.read(n_characters):
@@ -301,7 +299,7 @@ class TextFile(TableFile):
         return bool((of_lines[:, -1] < ends).all() and (of_lines[1:, 0] > ends[:-1]).all())
 
     def _widened(self, line: str) -> str:
-        """Return one line that has an odd sign, or another number of fields."""
+        """Return one line with unusual characters or another number of fields."""
         fields = _fields_of(line, self.delimiter)
         fields = [*fields, *[""] * len(self.names)][: len(self.names)]
         plain = (field.replace(_SEPARATOR, " ").replace(_MARK, "") for field in fields)
@@ -327,7 +325,7 @@ class TextFile(TableFile):
 
 
 def _fields_of(line: str, delimiter: str) -> list[str]:
-    """Return the fields of a line, of which some may hold delimiters between quotes.
+    """Return the fields of a line; quoted fields may contain delimiters.
 
     Examples
     --------
@@ -375,7 +373,7 @@ _KINDS = ("text", "parquet", "arrow")
 
 @contextmanager
 def worded(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Make of an error one line with the path, in words that hold nothing of the file."""
+    """Turn an error into one line with the path and without content of the file."""
     try:
         yield
     except (MemoryError, ImportError):
@@ -385,13 +383,13 @@ def worded(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def reworded(path: str | os.PathLike[str], pieces: Iterable[Any]) -> Iterator[Any]:
-    """Pass pieces on, with errors as of `worded`."""
+    """Pass pieces on, with errors worded by `worded`."""
     with worded(path):
         yield from pieces
 
 
 def _worded(path: str | os.PathLike[str], error: Exception) -> Exception:
-    """Return one line for what a reader raised."""
+    """Return one line for an exception of a reader."""
     text = str(error)
     if isinstance(error, ReadingError):
         return ReadingError(text if text.startswith(f"{path}: ") else f"{path}: {text}")

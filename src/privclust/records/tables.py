@@ -1,7 +1,7 @@
-"""Tables of any size, added up where they lie: Parquet files, streams of Arrow, Dask, Spark.
+"""Sums over tables of any size: Parquet files, streams of Arrow, Dask, Spark.
 
-A table is cut into parts, a function is applied to the rows of each part, and what it returns,
-arrays of integers, is added up. No engine is imported unless a table of it is given.
+A table is cut into parts, a function is applied to the rows of each part, and the returned arrays
+of integers are added up. An engine is imported only for a table of its own.
 """
 
 from __future__ import annotations
@@ -54,40 +54,40 @@ def total(
     n_threads: int = 1,
     progress: Callable[[int], object] | None = None,
 ) -> State:
-    """Apply a function to the rows of each part of a table where it lies, and add up its states.
+    """Apply a function to the rows of each part of a table, and return the sum of its states.
 
     Parameters
     ----------
     source : table
-        - A str or path-like: a Parquet, Arrow or CSV file, a folder of Parquet files, with those in
-          its folders and without those whose names begin with ``.`` or ``_``, or a pattern such as
+        - A str or path-like: a Parquet, Arrow or CSV file, a folder of Parquet files, including its
+          subfolders but not names that begin with ``.`` or ``_``, or a pattern such as
           ``"day-*.parquet"``; or a list of files. Row groups are shared by threads. Or a
           ``pyarrow.dataset.Dataset``, wherever its files are.
-        - What has ``__arrow_c_stream__`` (a relation of DuckDB, a frame of Polars or pandas, a
+        - Objects with ``__arrow_c_stream__`` (a relation of DuckDB, a frame of Polars or pandas, a
           table or a reader of Arrow), or a Polars ``LazyFrame``, read in batches.
-        - A Dask or a Spark frame: the function is applied to each partition by a worker, on which
-          this package must be installed; states alone come here.
+        - A Dask or a Spark frame: workers apply the function to each partition (this package must
+          be installed there) and return only states.
     state_of : callable
-        Of an iterable of arrays of rows (n, n_features), or of `GroupedRows` with `groups`; returns
-        their state, also of no array. It can be pickled.
+        Takes an iterable of arrays of rows (n, n_features), or of `GroupedRows` with `groups`, and
+        returns their state, even for no array. It can be pickled.
     columns : sequence of str or None
-        No others are read. None: all, or those of an encoder.
+        Only these are read. None: all, or those of an encoder.
     encoder : object or None
         See `privclust.records.arrow.RowReader`.
     groups : str or None
-        Name of a column of text or whole numbers that says whose each row is; equal ones may lie in
-        any parts, and missing ones are those of one group. What must be read twice for that, first
-        to count, is: files, streams and partitions of Dask, which are compared; what is kept takes
-        some 30 bytes a group. Spark counts by a window.
+        Name of a column of text or whole numbers that identifies the person of each row. A person's
+        rows may lie in any parts; missing entries form one group. Files, streams and partitions of
+        Dask are read twice, first to count, and compared; this takes about 30 bytes a group. Spark
+        counts by a window.
     row_filter : pyarrow.compute.Expression or None
-        Of Parquet files and data sets: rows that are read. Row groups whose statistics say that
-        they have none are passed over.
+        For Parquet files and data sets: the rows to read. Row groups without such rows, by their
+        statistics, are skipped.
     strict : bool
-        False: of groups, rows with NaN do not count.
+        False: with groups, rows with NaN do not count.
     n_threads : int
-        Of Parquet files and streams.
+        For Parquet files and streams.
     progress : callable or None
-        Of these: is told of numbers of rows as they are read, by one thread at a time.
+        For the same: called with numbers of rows as they are read, by one thread at a time.
 
     Returns
     -------
@@ -143,7 +143,7 @@ _Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # what reads batches, and th
 def _total_of_groups(
     source: Any, state_of: Any, reading: Any, row_filter: Any, n_threads: int, progress: Any
 ) -> State:
-    """Read twice: whose rows are, to count them, and then all."""
+    """Read twice: first persons, to count their rows, and then all."""
     if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
         raise ValueError(
             "a reader of Arrow gives its rows once, and those of groups are read twice, first to "
@@ -180,7 +180,7 @@ def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None,
 
 
 def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Part, None, None]:
-    """One slice of a batch each; what an engine says of an error may hold entries, and is not."""
+    """One slice of a batch each; an engine's error may contain entries and is not shown."""
     for stream in _unquoted(streams):
         try:
             batches = pyarrow.RecordBatchReader.from_stream(stream)
@@ -231,7 +231,7 @@ def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Par
 
 
 def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
-    """Parts of tables, of all of which the names are looked at before a row is read."""
+    """Parts of tables; the names of all are checked before a row is read."""
     readers = []
     for table in tables:
         with worded(table.path):
@@ -287,7 +287,7 @@ def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Pa
 
 
 def _partition_keys(data: Any) -> tuple[Any, ...]:
-    """Return the columns that folders named key=value are, of a data set of files."""
+    """Return the columns given by folders named key=value, of a data set of files."""
     partitioning = getattr(data, "partitioning", None)
     return () if partitioning is None else tuple(partitioning.schema)
 
@@ -300,7 +300,7 @@ def _batches(name: str, piece: Any, options: Any, quiet: bool) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _named(name: str, quiet: bool) -> Any:
-    """Make an error one line with a file's name, in words that hold no entry."""
+    """Turn an error into one line with a file's name and without entries."""
     try:
         yield
     except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
@@ -332,7 +332,7 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) 
                         progress(len(batch))
 
     def state(_: int) -> Any:
-        """Add up what one thread takes; the others stop where it fails."""
+        """Add up the parts of one thread; the others stop if it fails."""
         try:
             return state_of(rows_of_parts())
         except BaseException:

@@ -247,8 +247,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return LeftOutCount.beside(self._promise(noises, source, unit), records)
 
     def _charge(self, noises, source, unit, left_out):
-        """Charge all releases; release the number of records left out, return that of the
-        others."""
+        """Charge all releases; release the number left out and return the number that counts."""
         self.guarantee_ = left_out.stated(self._promise(noises, source, unit))
         charge(self.guarantee_)
         self.left_out_ = left_out.release(source)
