@@ -1,1 +1,1 @@
-"""What all rooms stand on, and what imports none of them: files, checks, loops, algebra."""
+"""Shared foundations that import no other subpackage: files, checks, loops, algebra."""

@@ -1,7 +1,7 @@
-"""Many starts of one smooth problem, descended side by side: L-BFGS on rows of a matrix.
+"""L-BFGS from many starts of one smooth problem at once, as rows of a matrix.
 
-Every evaluation is of all starts that still move at once, so that what a start costs is its share
-of a few large matrix products.
+Every evaluation covers all starts that still move, so that a start costs its share of a few large
+matrix products.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def descend(
     Parameters
     ----------
     objective : callable
-        Takes points (n, p), returns values (n,) and gradients (n, p), of each row by itself.
+        Takes points (n, p), returns values (n,) and gradients (n, p), for each row separately.
     starts : ndarray of shape (n_starts, p)
     n_evaluations : int
-        Of all starts together, the first included.
+        For all starts together, including the first.
     tolerance : float
-        A start stops when an accepted step lowers its value by less than this part of it twice.
+        A start stops after two accepted steps that lower its value by less than this fraction.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def descend(
 
 
 class _State:
-    """Where all starts are, where they go next, and what they remember."""
+    """The points, next steps and L-BFGS memory of all starts."""
 
     def __init__(self, starts: np.ndarray, values: np.ndarray, gradients: np.ndarray) -> None:
         n, p = starts.shape

@@ -1,9 +1,8 @@
 """L-BFGS-B for many short descents: SciPy's own iteration, called without its wrapper.
 
-What `scipy.optimize.minimize` does around each value of a function takes longer than the value of a
-sketch of a few hundred features. The steps here are those of SciPy's compiled routine, so that
-points are the same bit for bit. That routine is not public: in a version whose arguments are not
-known, `minimize` is called.
+The overhead of `scipy.optimize.minimize` takes longer than one evaluation of a sketch of a few
+hundred features. The steps here are those of SciPy's compiled routine, so that points are the same
+bit for bit. That routine is not public: in a version with unknown arguments, `minimize` is called.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def minimise_in_box(
     start, low, high : ndarray of shape (n,), float64
         `low` is finite; `high` may be inf. The start is clipped to the box.
     n_steps : int
-        Most iterations, each of one or more values.
+        Maximum number of iterations, each with one or more evaluations.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The one JSON text of a value, which digests and random streams are keyed by."""
+"""Canonical JSON, which is the key of digests and random streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def canonical_json(value: Any) -> str:
-    """Return the one JSON text of a value: sorted keys, no spaces, no NaN.
+    """Return the canonical JSON of a value: sorted keys, no spaces, no NaN.
 
     Examples
     --------

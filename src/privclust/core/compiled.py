@@ -1,21 +1,20 @@
-"""How loops are compiled, so that the same call gives the same bits in every process.
+"""Compilation of loops, such that the same call gives the same bits in every process.
 
 Sums in most loops may be reordered and contracted, so their last bits depend on how a function was
 optimised, and by default that depends on history: Numba links a copy of each called function into
 the machine code of its caller and optimises it again, but a process that compiles calls the one
-copy it had before, one that loads code from the cache the other; and a function that does not
-state its floating-point flags has those of whichever caller is compiled first. Hence two kinds:
+copy it had before, one that loads code from the cache the other; and a function without its own
+floating-point flags has those of the first compiled caller. Hence two kinds:
 
 - a *kernel* is called from Python, and is cached on disk;
-- a *part* is called from kernels and parts. It is always inlined, thus optimised as its caller is,
-  and never cached: no machine code of its own is ever run for a kernel.
+- a *part* is called from kernels and parts. It is always inlined, thus optimised like its caller,
+  and never cached: a kernel never runs separate machine code of it.
 
 Both state all their flags. Numba renews a cached function when its own file changes; a kernel is
-renewed as well when anything else changes that it is made of: the files of functions it calls, and
-constants.
+also renewed when its other sources change: the files of functions it calls, and constants.
 
-An array is copied into a part of another by a loop. An assignment to a slice is compiled with the
-words of its error, which may take longer than all else of a kernel.
+An array is copied into a part of another by a loop. An assignment to a slice is compiled with its
+error message, which may take longer than the rest of a kernel.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
     Parameters
     ----------
     fastmath : bool or set of str
-        What the compiler may do to floating-point numbers, by the names of LLVM's flags, such as
-        ``{"reassoc", "contract", "nsz"}``; by default it does nothing but what is written.
+        Allowed floating-point optimisations, by the names of LLVM's flags, such as ``{"reassoc",
+        "contract", "nsz"}``; none by default.
     error_model : {"numpy", "python"}
-        What division by zero does: give inf or NaN, or raise ZeroDivisionError.
+        Division by zero gives inf or NaN, or raises ZeroDivisionError.
 
     Returns
     -------
@@ -67,7 +66,7 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
     Warns
     -----
     UserWarning
-        If machine code cannot be kept: each process then compiles the function again.
+        If machine code cannot be stored: each process then compiles the function again.
 
     Examples
     --------
@@ -98,7 +97,7 @@ def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Calla
     Parameters
     ----------
     fastmath, error_model
-        See `kernel`. They hold for what is written in this function, wherever it is inlined.
+        See `kernel`. They apply to the code of this function, wherever it is inlined.
 
     Returns
     -------
@@ -117,13 +116,13 @@ def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Calla
 
 
 def _options(fastmath: bool | Set[str], error_model: str) -> dict[str, Any]:
-    """Numba's options of both kinds; one that is not given would be the first caller's."""
+    """Numba's options of both kinds; a missing one would be taken from the first caller."""
     flags = fastmath if isinstance(fastmath, bool) else set(fastmath)
     return {"nogil": True, "error_model": error_model, "fastmath": flags}
 
 
 class _Cache(FunctionCache):
-    """Numba's cache, whose entries are also keyed by what else a function is made of.
+    """Numba's cache, with entries also keyed by the other sources of a function.
 
     Numba's classes have no types, which the ignored errors are about.
     """
@@ -133,7 +132,7 @@ class _Cache(FunctionCache):
         return (*key, _ingredients(self._py_func))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was compiled before, or None; what cannot be read counts as not there."""
+        """Return the stored code, or None; an entry that cannot be read counts as missing."""
         try:
             overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # a file cut off by a power cut raises errors of any type
@@ -145,7 +144,7 @@ class _Cache(FunctionCache):
         return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, where that can be."""
+        """Store compiled code, where possible."""
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
@@ -156,7 +155,7 @@ _WARNED: list[Exception] = []
 
 
 def _warn_once(reason: Exception) -> None:
-    """Warn that each process compiles loops again, in a process once."""
+    """Warn once in a process that each process compiles loops again."""
     if not _WARNED:
         _WARNED.append(reason)
         warnings.warn(
@@ -169,7 +168,7 @@ def _warn_once(reason: Exception) -> None:
 
 @functools.cache
 def _say_once() -> None:
-    """Say why the next seconds are silent, by the logger of the package, in a process once."""
+    """Log once in a process why the next seconds are silent."""
     logging.getLogger("privclust").warning(
         "privclust compiles its loops, up to a minute the first time; later processes start at once"
     )
@@ -178,7 +177,7 @@ def _say_once() -> None:
 def _ingredients(function: Callable[..., Any]) -> str:
     """Return a digest of the files and the constants that a function is compiled from.
 
-    Constants are those its body and the functions it calls have from their modules.
+    Constants are the module constants of its body and of the functions it calls.
     """
     files, constants = {__file__}, set()
     seen, waiting = set(), [function]

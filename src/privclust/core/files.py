@@ -16,12 +16,12 @@ _CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside `path` that becomes `path` if the block ends well.
+    """Yield a temporary path that is renamed to `path` if the block ends without an error.
 
     The file is flushed to the disk before it is renamed, and the folder after, so that after a
-    power cut there is either the whole file or none. Where a folder cannot be flushed (shared
-    folders of virtual machines, SMB, FUSE), the file is there and whole all the same. Who may read
-    it is what the umask says.
+    power cut there is either the whole file or none. If a folder cannot be flushed (shared folders
+    of virtual machines, SMB, FUSE), the file is complete nevertheless. Permissions follow the
+    umask.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def why_unreadable(path: str | os.PathLike[str]) -> str:
-    """Return why a path cannot be read as a file, in a few words; empty where it can.
+    """Return why a path cannot be read as a file, in a few words; empty if it can.
 
     Pipes and devices are not opened: reading one may wait for ever.
 
@@ -67,7 +67,7 @@ def why_unreadable(path: str | os.PathLike[str]) -> str:
 
 
 def _sync_folder(path: Path) -> None:
-    """Flush a folder, where its file system can: a rename alone does not outlive a power cut."""
+    """Flush a folder if its file system can, since a rename may not survive a power cut."""
     try:
         _sync(path)
     except OSError as error:

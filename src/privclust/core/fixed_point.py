@@ -1,19 +1,19 @@
-r"""Sums that are exact: numbers of fixed point, in which order and blocks change no bit.
+r"""Exact sums in fixed point, which do not depend on order or blocks.
 
-Floating-point sums of neighbouring data sets may differ by more than a record: what a record adds
-is rounded to the size of the sum, and one step of that size may tip all later ones. Here each
-record's share is rounded once, by itself, to a multiple of :math:`2^{-b}`. Multiples of
-:math:`2^{-b}` of magnitude up to :math:`2^{53-b}` are doubles, whose sums and differences are
-exact, whatever the order, the block, the vector unit or the BLAS. Blocks are therefore summed as
-doubles, quickly, and added up as integers.
+Floating-point sums of neighbouring data sets may differ by more than a record: a record's share is
+rounded to the size of the sum, and one such step may change all later roundings. Here each record's
+share is rounded once, independently, to a multiple of :math:`2^{-b}`. Multiples of :math:`2^{-b}`
+of magnitude up to :math:`2^{53-b}` are doubles with exact sums and differences, for any order,
+block, vector unit or BLAS. Blocks are therefore summed as doubles, quickly, and added up as
+integers.
 
 - *Sums* of entries in [-1, 1] have b = `SUM_BITS` = 30: exact in doubles for blocks of 2^22 rows.
-- *Products* are of factors in [-1, 1] that are rounded to b = `FACTOR_BITS` = 16 each; they have
-  b = `PRODUCT_BITS` = 32 and need no further rounding, so that a matrix product by BLAS is exact
-  for blocks of 2^20 rows.
+- *Products* have factors in [-1, 1] rounded to b = `FACTOR_BITS` = 16; they have b = `PRODUCT_BITS`
+  = 32 and need no further rounding, so that a matrix product by BLAS is exact for blocks of 2^20
+  rows.
 
-There is room for `LARGEST_ROWS` rows. A row of norm 1 may be longer than 1 when it is rounded: it
-is measured in a unit that is larger by `unit_margin`, so that bounds hold for what is represented.
+At most `LARGEST_ROWS` rows are possible. A row of norm 1 may be longer than 1 after rounding: it is
+measured in a unit larger by `unit_margin`, so that bounds hold for the represented numbers.
 """
 
 from __future__ import annotations
@@ -61,11 +61,10 @@ def rounded_factors(values: np.ndarray) -> np.ndarray:
 
 
 def unit_margin(n_features: int, bits: int) -> float:
-    r"""Return by how much larger a unit is in which rounded rows of norm 1 have norm 1 at most.
+    r"""Return the factor of the unit in which rounded rows of norm 1 have norm at most 1.
 
-    Rounding moves a row by :math:`\sqrt d\, 2^{-b-1}`, so that a unit larger by twice that
-    suffices, with room for the rounding of norms, quotients and of bounds that rows keep to within
-    1e-12.
+    Rounding moves a row by :math:`\sqrt d\, 2^{-b-1}`, so a unit larger by twice that suffices,
+    with room for the rounding of norms and quotients and for rows that exceed bounds by 1e-12.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def unit_margin(n_features: int, bits: int) -> float:
 
 
 def check_row_count(n_rows: int) -> None:
-    """Raise a ValueError unless exact sums have room for so many rows."""
+    """Raise a ValueError if there are too many rows for exact sums."""
     if n_rows > LARGEST_ROWS:
         raise ValueError(
             f"X has more than {LARGEST_ROWS:,} rows, for which exact sums have no room"
@@ -105,7 +104,7 @@ class FixedPoint:
 
     @classmethod
     def of_exact(cls, values: np.ndarray, bits: int) -> FixedPoint:
-        """Return multiples of ``2^-bits``, of magnitude below ``2^(63 - bits)``, as such."""
+        """Return the fixed-point numbers of multiples of ``2^-bits`` below ``2^(63 - bits)``."""
         return cls(np.ldexp(values, bits).astype(np.int64), bits)
 
     def in_bits(self, bits: int) -> FixedPoint:
@@ -118,7 +117,7 @@ class FixedPoint:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array."""
+        """Shape of the array."""
         return self.integers.shape
 
     def __getitem__(self, key: Any) -> FixedPoint:
@@ -130,7 +129,7 @@ class FixedPoint:
 
 
 def side_by_side(parts: list[FixedPoint]) -> FixedPoint:
-    """Return arrays (n, ...) joined along their second axis, in the bits of the finest.
+    """Return arrays (n, ...) joined along their second axis, with the bits of the finest.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Subspaces through the origin, the points of Grassmann manifolds: how far rows are, and fits.
+"""Subspaces through the origin, the points of Grassmann manifolds: distances of rows, and fits.
 
-Bases are arrays of shape (n_clusters, n_features, dimension) whose columns are orthonormal.
+Bases are arrays of shape (n_clusters, n_features, dimension) with orthonormal columns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def blocks(n_samples: int, width: int) -> Iterator[slice]:
 def random_bases(
     n_clusters: int, n_features: int, dimension: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw bases from the Haar distribution, so that subspaces are uniform too.
+    """Draw bases from the Haar distribution, which makes subspaces uniform.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def random_bases(
 
 
 def orthonormal(frames: np.ndarray) -> np.ndarray:
-    """Return the Gram-Schmidt bases of columns that are linearly independent, shape as given."""
+    """Return the Gram-Schmidt bases of linearly independent columns, in the same shape."""
     bases, upper = np.linalg.qr(frames)
     # signs as Gram-Schmidt has them: Haar for Gaussian columns, and orthonormal ones stay
     signs = np.where(np.einsum("...ii->...i", upper) < 0, -1.0, 1.0)
@@ -79,16 +79,14 @@ def orthonormal(frames: np.ndarray) -> np.ndarray:
 def principal_bases(moments: np.ndarray, dimension: int) -> np.ndarray:
     """Return bases of the eigenvectors of symmetric matrices (n_clusters, n_features, n_features).
 
-    They are those of the largest eigenvalues, the largest first.
+    The eigenvalues are the largest, in descending order.
     """
     return np.linalg.eigh(moments)[1][:, :, : -dimension - 1 : -1].copy()
 
 
 def basis_of_rows(rows: np.ndarray, dimension: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the subspace that rows are nearest to, shape (n_features, dimension).
-
-    Where their rank is lower than that, what is missing is uniformly random.
-    """
+    """Return a basis of the subspace nearest to rows (n_features, dimension), random beyond their
+    rank."""
     basis = rng.standard_normal((rows.shape[1], dimension))
     if len(rows):
         largest = np.abs(rows).max()
@@ -103,11 +101,11 @@ def basis_of_rows(rows: np.ndarray, dimension: int, rng: np.random.Generator) ->
 def bases_of_labels(
     X: np.ndarray, labels: np.ndarray, n_clusters: int, dimension: int, rng: np.random.Generator
 ) -> np.ndarray:
-    r"""Return the subspace through the origin that the rows of each cluster are nearest to.
+    r"""Return the subspace through the origin nearest to the rows of each cluster.
 
-    Its basis is of eigenvectors of :math:`\sum x x'`, not centered, of the largest eigenvalues. It
-    is uniformly random where a cluster has no rows, and in what their rank lacks where that is
-    lower than the dimension.
+    Its basis consists of the eigenvectors of :math:`\sum x x'`, not centered, with the largest
+    eigenvalues. If the rank of a cluster's rows is lower than the dimension, the remaining vectors
+    are uniformly random.
 
     Parameters
     ----------
@@ -135,14 +133,14 @@ def bases_of_labels(
 def nearest_subspaces(
     X: np.ndarray, bases: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Assign each row to its nearest subspace and sum up the second moments of what was assigned.
+    r"""Assign each row to its nearest subspace and sum up the second moments of each cluster.
 
-    X and `bases` are as of `residuals`.
+    X and `bases` are as for `residuals`.
 
     Returns
     -------
     labels : ndarray of shape (n_samples,), int64
-        Of equals the first.
+        The first of equals.
     least : ndarray of shape (n_samples,)
         Squared distances to the nearest subspace.
     moments : ndarray of shape (n_clusters, n_features, n_features)

@@ -4,8 +4,8 @@ The bytes of a file depend on nothing but its content: no clock, no host name an
 stored, and the library versions are those of the environment that wrote it. It is written under a
 temporary name, flushed to the disk and renamed, so a killed process leaves no file under its name;
 and it carries a digest of its header and arrays, so a file that was truncated, edited or mixed up
-with another one is refused on reading. Anybody can compute that digest, so it says nothing of who
-made a file: what a file may hold, and how much, is looked at before it is read
+with another one is refused on reading. Anybody can compute that digest, so it does not prove who
+made a file: the layout and size of a file are checked before it is read
 (`privclust.core.hdf5_layout`).
 """
 
@@ -45,17 +45,17 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "h5py")
 
 
 class FileError(Exception):
-    """A file is not what its reader asked for; the message is one line."""
+    """A file does not have the requested content; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
+    """The content of a file.
 
     Attributes
     ----------
     kind : str
-        What sort of file this is, such as ``"sketch"``, ``"features"`` or ``"fit"``.
+        Kind of file, such as ``"sketch"``, ``"features"`` or ``"fit"``.
     parameters : dict
         Everything that decided the content, as JSON values.
     inputs : dict of str to str
@@ -77,7 +77,7 @@ class Contents:
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of the packages whose code decides numerical results."""
+    """Return the versions of the packages that determine numerical results."""
     return {"privclust": __version__} | {name: metadata.version(name) for name in _PACKAGES}
 
 
@@ -93,9 +93,9 @@ def write(
     Parameters
     ----------
     path : path-like
-        Where it shall be; its folder is made if needed.
+        The file to write; its folder is created if needed.
     kind : str
-        What sort of file this is.
+        Kind of file.
     arrays : mapping of str to array-like
         Numbers, booleans or byte strings; text is stored as UTF-8 bytes of fixed length.
     parameters : mapping
@@ -113,7 +113,7 @@ def write(
     TypeError
         If an array holds Python objects.
     OSError
-        If the disk does not take the file; then there is none.
+        If the disk refuses the file; then no file is left.
     ImportError
         If h5py is not installed.
     """
@@ -143,12 +143,12 @@ _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "flet
 
 
 class _DiskFile(io.FileIO):
-    """A file that HDF5 can write to on a full disk, where it would end the process by SIGSEGV."""
+    """A file for HDF5 that survives a full disk, where HDF5 would crash with SIGSEGV."""
 
     _failure: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Take all of the data, whether or not the disk does."""
+        """Accept all data, whether or not the disk does."""
         left = memoryview(data).cast("B")
         size = len(left)
         while left and self._failure is None:
@@ -181,11 +181,11 @@ def read(
     most_bytes: float = math.inf,
     remedy: str = "",
 ) -> Contents:
-    """Read a file of `write` and check that it is whole and the one that was asked for.
+    """Read a file of `write`, after checks that it is complete and the requested one.
 
-    Header, names, types and sizes are looked at before any array is read. Refused are pipes and
-    devices; links, and arrays that are kept in other files; headers above 16 MiB; and arrays above
-    1,100 times the bytes that hold them, which no array of `write` is.
+    Header, names, types and sizes are checked before any array is read. Refused are pipes and
+    devices, links, arrays stored in other files, headers above 16 MiB, and arrays above 1,100 times
+    their stored bytes, which `write` never makes.
 
     Parameters
     ----------
@@ -194,13 +194,13 @@ def read(
     kind : str
         The kind it must have.
     parameters : mapping, optional
-        Parameters that its header must hold, key by key; others are not looked at.
+        Parameters that its header must contain, key by key; others are ignored.
     names : collection of str, optional
-        Names that its arrays may have; a file with another one is refused. None: any.
+        Allowed names of arrays; a file with another one is refused. None: any.
     most_bytes : float
-        How large its arrays may be in memory, all together.
+        Largest total size of its arrays in memory.
     remedy : str
-        What messages advise at the end; `RUN_AGAIN` where a run makes the file again.
+        Remedy at the end of messages; `RUN_AGAIN` if a run makes the file again.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def read(
 
 
 def _check_path(path: str | os.PathLike[str], kind: str, remedy: str) -> None:
-    """Refuse what is no HDF5 file, without opening pipes and devices."""
+    """Refuse other files than HDF5, without opening pipes and devices."""
     reason = why_unreadable(path)
     if reason:
         reason = "there is no such artefact" if reason == NO_SUCH_FILE else reason
@@ -290,7 +290,7 @@ def _check_header(
 
 
 def _storable(name: str, value: Any) -> np.ndarray:
-    """Bring a value to a type whose stored bytes are determined by its content."""
+    """Convert a value to a type with stored bytes determined by its content."""
     array = np.asarray(value)
     if array.dtype.kind == "U":
         array = np.char.encode(array, "utf-8")

@@ -1,8 +1,8 @@
-"""What stands in an HDF5 file, found out before any array is read: anybody may have made it.
+"""Checks of the layout of an untrusted HDF5 file before any array is read.
 
-HDF5 can do more than keep arrays: it can name other files and read them, stand for terabytes that
-were never written, and run filters that it looks for on the disk. Here every way to reach beyond
-the file is refused, and arrays may not be larger than the bytes that hold them can hold.
+An HDF5 file can do more than store arrays: it can refer to other files, stand for terabytes that
+were never written, and run filters found on the disk. Here every access beyond the file is refused,
+and arrays may not be larger than their stored bytes allow.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def arrays_in(
     n_bytes : int
         Size of the file.
     names : collection of str or None
-        Names that arrays may have; None for any.
+        Allowed names of arrays; None for any.
     most_bytes : float
-        How large all arrays together may be in memory.
+        Largest total size of arrays in memory.
 
     Returns
     -------
@@ -64,10 +64,10 @@ def arrays_in(
     Raises
     ------
     ValueError
-        If there is a link to another place or file, an array that is kept outside of the file, an
-        array of another name, a type other than numbers and byte strings, a filter other than those
-        that `privclust.core.hdf5.write` uses, or an array that is larger than its bytes in the file
-        can hold, or than may be.
+        If there is a link to another place or file, an array stored outside of the file, an array
+        of another name, a type other than numbers and byte strings, a filter that
+        `privclust.core.hdf5.write` does not use, or an array larger than its bytes in the file or
+        `most_bytes` allow.
     """
     hdf5 = require("h5py", NEEDED_BY)
     arrays: dict[str, Any] = {}
@@ -99,12 +99,12 @@ def arrays_in(
 
 
 def _address(item: Any) -> int:
-    """Where an object stands in its file."""
+    """The address of an object in its file."""
     return require("h5py", NEEDED_BY).h5o.get_info(item.id).addr
 
 
 def _checked_bytes(name: str, array: Any) -> int:
-    """Return how many bytes of the file hold an array, or refuse it."""
+    """Return the number of bytes of the file that store an array, or refuse it."""
     hdf5 = require("h5py", NEEDED_BY)
     layout = array.id.get_create_plist()
     if array.is_virtual or layout.get_external_count():

@@ -1,4 +1,4 @@
-"""Types that the signatures of estimators share."""
+"""Types shared by the signatures of estimators."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Lloyd's algorithm, which several packages need: one pass, a run, and a start.
-
-The parts that are compiled into other passes, of spectral embeddings and of the cells of a grid,
-stand here too.
+"""Lloyd's algorithm, shared by several subpackages: one pass, a run, and a start. Parts of it are
+also compiled into the passes of spectral embeddings and of grid cells.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ BLOCK = 128
 def nearest_center_statistics(
     X: np.ndarray, centers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Assign each sample to its nearest center and sum up what was assigned, in one pass.
+    """Return counts and sums of the samples of each nearest center, and the inertia, in one pass.
 
     Parameters
     ----------
@@ -65,8 +63,8 @@ def nearest_center_statistics(
 def inertia(X: np.ndarray, centers: np.ndarray) -> float:
     """Return the sum of the squared distances of samples to their nearest center.
 
-    It is the third result of `nearest_center_statistics`, bit for bit, without the time for the
-    other two; samples, centers and errors are as there.
+    It is the third result of `nearest_center_statistics`, bit for bit and faster; samples, centers
+    and errors are as there.
 
     Examples
     --------
@@ -80,25 +78,23 @@ def inertia(X: np.ndarray, centers: np.ndarray) -> float:
 def nearest_center_sums(
     X: np.ndarray, centers: np.ndarray, offset: np.ndarray, scale: np.ndarray
 ) -> tuple[FixedPoint, FixedPoint]:
-    """Count and sum up the samples of each center, exactly, for sums that noise is added to.
+    """Return exact counts and sums of the samples of each center, for the addition of noise.
 
-    A sample adds the same numbers bit for bit whatever other samples there are: 1 to the count of
-    its nearest center, and to the sums of that ``(x - offset) * scale``, clipped to [-1, 1] and
-    rounded to a multiple of 2^-30. An entry that is NaN adds 0, and its sample belongs to the first
-    center.
+    A sample's contribution does not depend on other samples, bit for bit: 1 to the count of its
+    nearest center, and ``(x - offset) * scale``, clipped to [-1, 1] and rounded to a multiple of
+    2^-30, to its sums. A NaN entry adds 0, and its sample belongs to the first center.
 
     Parameters
     ----------
     X, centers
-        As of `nearest_center_statistics`; of no samples at all up to 2^30.
+        As for `nearest_center_statistics`; from no samples up to 2^30.
     offset, scale : ndarray of shape (n_features,), float64
-        Of the units that samples are summed up in, such as a box's middle and one over its half
-        widths.
+        Define the units of the sums, such as a box's middle and one over its half widths.
 
     Returns
     -------
     counts : FixedPoint of shape (n_clusters,)
-        Of 30 bits as the sums are.
+        With 30 bits, like the sums.
     sums : FixedPoint of shape (n_clusters, n_features)
 
     Raises
@@ -123,7 +119,7 @@ def nearest_center_sums(
 def nearest_center(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the index of the nearest center of each sample, int64; ties go to the first.
 
-    Samples, centers and errors are as of `nearest_center_statistics`.
+    Samples, centers and errors are as for `nearest_center_statistics`.
     """
     labels = np.empty(len(X), dtype=np.int64)
     _assign(*_in_order(X, centers), np.empty(0), np.empty((0, 0)), labels)
@@ -145,8 +141,8 @@ def _assign(
 ) -> float:
     """Add to counts and sums, and write labels, unless these are empty; return the inertia.
 
-    Samples are taken in blocks that are transposed, so that the loops over a block vectorise;
-    what is summed up is summed in the order of the samples.
+    Samples are processed in transposed blocks, so that the loops over a block vectorise; sums are
+    in the order of the samples.
     """
     block = np.zeros((X.shape[1], BLOCK))
     distances, least = np.empty(BLOCK), np.empty(BLOCK)
@@ -248,8 +244,8 @@ def find_nearest(
     Parameters
     ----------
     columns, n_samples
-        As of `squared_distances`. What fills up the last block is computed like the rest; of many
-        samples, blocks of `BLOCK` are quickest.
+        As for `squared_distances`. Fill values of the last block are computed like the rest; for
+        many samples, blocks of `BLOCK` are fastest.
     centers : ndarray of shape (n_clusters, n_features), float64
     distances : ndarray of shape (n_samples,), float64
         Work space.
@@ -289,9 +285,9 @@ def lloyd(
 ) -> tuple[np.ndarray, float, int]:
     """Iterate from one start; return centers, their inertia and the number of updates.
 
-    X and `centers` are as of `nearest_center_statistics`. A cluster that loses its samples takes
+    X and `centers` are as for `nearest_center_statistics`. A cluster that loses its samples takes
     the sample farthest from its center. There are at most `max_iter` updates; the last one lowers
-    the inertia by `tol` times it or less.
+    the inertia by at most a fraction `tol`.
     """
     counts, sums, error = nearest_center_statistics(X, centers)
     n_iter = 0
@@ -321,10 +317,8 @@ def _farthest(X: np.ndarray, centers: np.ndarray, n_rows: int) -> np.ndarray:
 def plus_plus(
     X: np.ndarray, n_clusters: int, rng: np.random.Generator, n_trials: int = 1
 ) -> np.ndarray:
-    """Draw centers among samples by k-means++; uniformly where all coincide with a center.
-
-    Of so many samples drawn for each center but the first, that which leaves the least error is
-    taken.
+    """Draw centers among samples by k-means++; uniformly if all coincide with a center. For each
+    center but the first, the best of several drawn samples is used.
     """
     least = np.full(len(X), np.inf)
     centers = np.empty((n_clusters, X.shape[1]))

@@ -1,7 +1,7 @@
-"""Packages that are imported where they are used, and what to install where one is missing.
+"""Imports of optional packages at first use, and the commands that install missing ones.
 
-Estimators need NumPy, SciPy, scikit-learn, Numba and lazy-loader alone. Files, noise that is
-calibrated to a budget, releases, images and the pipeline need more.
+Estimators need only NumPy, SciPy, scikit-learn, Numba and lazy-loader. Files, noise calibrated to a
+budget, releases, images and the pipeline need more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ORIGINS = {
 
 
 def how_to_install(module: str) -> str:
-    """Return the command that installs what a module needs; this project is on no index.
+    """Return the command that installs a module; this project is on no package index.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ def how_to_install(module: str) -> str:
 
 
 def require(module: str, what: str) -> ModuleType:
-    """Import a module that not everybody needs.
+    """Import an optional module.
 
     Parameters
     ----------
     module : str
         Its dotted name; its package is one of this project's dependencies or extras.
     what : str
-        What needs it, as the message begins, such as ``"images"``.
+        The feature that needs it, at the start of the message, such as ``"images"``.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def require(module: str, what: str) -> ModuleType:
     Raises
     ------
     ImportError
-        If it cannot be imported; the message says why, and how to install it.
+        If it cannot be imported; the message states the reason and the command to install it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Text from files and of names, as it may be shown on a terminal."""
+"""Safe display of text from files and names on a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ _MOST_CHARACTERS = 200
 
 
 def printable(text: str) -> str:
-    r"""Return a line of text with control characters written out, as they would steer a terminal.
+    r"""Return a line of text with control characters escaped, since they could control a terminal.
 
-    Control characters, line ends and marks that turn the direction of writing become escapes.
+    Control characters, line ends and marks of writing direction become escapes.
 
     Examples
     --------

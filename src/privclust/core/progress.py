@@ -1,7 +1,7 @@
 """Progress of a long loop: a line of the log now and then, or a bar on a terminal.
 
-Lines are of the level INFO of the logger ``privclust``, silent unless they are asked for; they hold
-how many steps are done of how many, and nothing of any data.
+Lines have the level INFO of the logger ``privclust``, silent by default; they contain the numbers
+of steps done and in total, and no data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def logged(items: Iterable[Item], total: int, what: str, *, ends: bool = False) -> Iterator[Item]:
-    """Iterate over items, with a line every ten seconds; if it `ends` so, one at the end as well.
+    """Iterate over items, with a line every ten seconds; with `ends` also one at the end.
 
     Examples
     --------

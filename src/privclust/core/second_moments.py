@@ -1,12 +1,12 @@
-r"""Second moments of rows of a ball as exact sums, whatever order, block or BLAS.
+r"""Exact second moments of rows in a ball, for any order, block or BLAS.
 
-Rows are rounded, each by itself, to multiples of 2^-16 of a unit that is a little larger than the
-ball's radius (`unit`), so that a rounded row has norm at most 1 and its :math:`x x'` Frobenius norm
-at most 1, as represented. Products of such numbers are multiples of 2^-32: matrix products of
-blocks are exact, and blocks are added up as integers.
+Rows are rounded independently to multiples of 2^-16 of a unit slightly larger than the ball's
+radius (`unit`), so that a rounded row, and the Frobenius norm of its :math:`x x'`, are at most 1 as
+represented. Products of such numbers are multiples of 2^-32: matrix products of blocks are exact,
+and blocks are added up as integers.
 
-Rounding moves an entry by at most 2^-17 of the unit: of n rows the moments by n 2^-16 at the most,
-of rows whose roundings do not conspire by some 2^-17 sqrt(n).
+Rounding moves an entry by at most 2^-17 of the unit, and the moments of n rows by at most n 2^-16;
+if roundings are independent, by about 2^-17 sqrt(n).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _CHUNK_ROWS = 4096  # rows whose products are summed up at once, as float64
 
 
 def unit(radius: float, n_features: int) -> float:
-    """Return the unit in which rounded rows of norm up to a radius have norm 1 at most."""
+    """Return the unit in which rounded rows of norm up to a radius have norm at most 1."""
     return radius * unit_margin(n_features, FACTOR_BITS)
 
 
 def in_units(rows: np.ndarray, unit: float) -> np.ndarray:
-    """Return rows over a unit, rounded to multiples of 2^-16; each by itself.
+    """Return rows divided by a unit and rounded to multiples of 2^-16, each independently.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _divide(rows: np.ndarray, unit: float, rounded: Any) -> None:
 
 
 class MomentSums:
-    """Sums of x x' over rows of each of several groups, exact; to be added up block by block.
+    """Exact sums of x x' over rows of each of several groups, added up block by block.
 
     Examples
     --------
@@ -95,19 +95,19 @@ class MomentSums:
         return FixedPoint(self._integers.copy(), PRODUCT_BITS)
 
     def _settle(self) -> None:
-        """Turn what is exact as doubles into integers, which have more room."""
+        """Convert exact doubles to integers, which have a larger range."""
         self._integers += FixedPoint.of_exact(self._pending, PRODUCT_BITS).integers
         self._pending[:] = 0.0
         self._n_pending = 0
 
 
 def second_moments(rows: np.ndarray, unit: float) -> FixedPoint:
-    """Return the sum of x x' over rows in units: what noise is added to.
+    """Return the exact sum of x x' over rows in units, for the addition of noise.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_features), float64 or float32
-        In C order, of norm up to the radius that the unit was made of; any number of them.
+        In C order, of norm up to the radius of the unit; any number of rows.
     unit : float
         See `unit`.
 
@@ -118,7 +118,7 @@ def second_moments(rows: np.ndarray, unit: float) -> FixedPoint:
     Raises
     ------
     ValueError
-        If there are more rows than exact sums have room for.
+        If there are too many rows for exact sums.
 
     Examples
     --------

@@ -1,6 +1,5 @@
-"""Elementary functions of numbers in single precision, for compiled loops that become vectors.
-
-As `privclust.core.vectormath`: arithmetic and selects alone, products fused with sums by name.
+"""Elementary functions in single precision for vectorised compiled loops. As
+`privclust.core.vectormath`: only arithmetic and selects, with explicitly fused products and sums.
 """
 
 from typing import Any

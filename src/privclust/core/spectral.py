@@ -1,4 +1,4 @@
-"""Spectral clustering on the normalised Laplacian, shared by the packages that end in it."""
+"""Spectral clustering on the normalised Laplacian."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def spectral_clustering(
     Warns
     -----
     ConvergenceWarning
-        If there are fewer clusters than asked for, since fewer rows differ.
+        If there are fewer clusters than requested, because fewer rows differ.
 
     References
     ----------
@@ -135,9 +135,9 @@ def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:
 def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
     """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k).
 
-    Of a large one by block Lanczos, without restarts and from a fixed start: blocks of more than k
-    vectors find an eigenvalue as often as it is there. Where that does not converge, as without
-    a gap, and of a small one, by a factorisation.
+    For large matrices by block Lanczos, without restarts and from a fixed start: blocks of more
+    than k vectors find an eigenvalue with its multiplicity. Small matrices, and those where this
+    does not converge (as without a gap), are factorised.
     """
     size, width = len(matrix), n_vectors + _EXTRA_VECTORS
     if size >= max(_LEAST_KRYLOV, 2 * _MOST_BLOCKS * width):

@@ -1,10 +1,9 @@
 """k-means from many starts in one compiled call, for the few and short rows of spectral embeddings.
 
-What scikit-learn's `KMeans` does besides arithmetic takes most of the time of a start on tens of
-rows, and sample and aggregate clusters hundreds of such subsets in a fit. What is found here is
-what it finds: the same random numbers are used in the same way, and the same rules end a start and
-choose among starts, so that labels are the same, names included, but where rounding decides between
-equals.
+For tens of rows, the overhead of scikit-learn's `KMeans` takes most of its time, and sample and
+aggregate clusters hundreds of such subsets in a fit. Results here are the same: the same random
+numbers are used in the same way, and the same rules end a start and choose among starts, so that
+labels (and their order) agree unless rounding decides between equals.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
     X : ndarray of shape (n_samples, n_features), float64
         Finite.
     n_clusters : int
-        K, between 1 and ``n_samples``; there are fewer labels where fewer samples differ.
+        K, between 1 and ``n_samples``; there are fewer labels if fewer samples differ.
     seed : int
-        Of the legacy generator `numpy.random.RandomState`.
+        Seed of the legacy generator `numpy.random.RandomState`.
 
     Warns
     -----
     ConvergenceWarning
-        If there are fewer clusters than asked for.
+        If there are fewer clusters than requested.
 
     References
     ----------
@@ -72,7 +71,7 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 def _best_of_starts(
     X: np.ndarray, firsts: np.ndarray, draws: np.ndarray, n_clusters: int, tolerance: float
 ) -> np.ndarray:
-    """Run all starts; a later one is better if its inertia is less and its clusters are others."""
+    """Run all starts; a later one is better if its inertia is less and its clusters differ."""
     n_samples, n_features = X.shape
     centers, moved = np.empty((n_clusters, n_features)), np.empty((n_clusters, n_features))
     labels, before = np.empty(n_samples, dtype=np.int64), np.empty(n_samples, dtype=np.int64)
@@ -199,7 +198,7 @@ def _update(
 
 @part()
 def _is_renamed(labels: np.ndarray, others: np.ndarray, n_clusters: int) -> bool:
-    """Say whether the clusters of some labels are those of others, by other names."""
+    """Return whether two sets of labels give the same clusters under other names."""
     names = np.full(n_clusters, -1)
     for i in range(labels.size):
         if names[labels[i]] == -1:

@@ -1,4 +1,4 @@
-"""Threads of BLAS, which small matrices gain nothing from."""
+"""Threads of BLAS, from which small matrices gain nothing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ R = TypeVar("R")
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    """Return what sets numbers of threads, of the libraries that are loaded by the first call."""
+    """Return the controller of threads of the libraries loaded at the first call."""
     return ThreadpoolController()
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function with BLAS on one thread meanwhile.
+    """Return the function with BLAS limited to one thread during its calls.
 
-    For many products of small matrices: threads that wait for one another can take twenty times as
-    long on a machine with other work, and nowhere less.
+    For many products of small matrices: threads that wait for one another are never faster, and
+    slower by up to a factor of 20 on a machine with other work.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of parameters that all estimators share; every message names what it got."""
+"""Checks of parameters, shared by all estimators; every message contains the given value."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Option:
-    """One of the options; with `or_other`, what is no string is checked where it is used."""
+    """One of the options; with `or_other`, other types than strings are checked where used."""
 
     options: Collection[str]
     or_other: bool = False
@@ -108,7 +108,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Unless:
-    """A constraint, but another or none where another parameter has one of these values."""
+    """A constraint, replaced or dropped if another parameter has one of these values."""
 
     parameter: str
     values: Collection[str]
@@ -133,11 +133,11 @@ _OF_TYPES: dict[type, Constraint] = {int: Integer(), float: Real()}
 
 @functools.cache
 def constraints(cls: type) -> Mapping[str, tuple[Constraint, bool]]:
-    """Return what the parameters of an estimator may be, and whether they may be None.
+    """Return the constraints of an estimator's parameters, and whether they may be None.
 
-    A class has a table `_constraints`, which its subclasses inherit, of what the types of its
-    ``__init__`` do not say. Without a line there an int is at least 1, a float is greater than 0,
-    and a `Literal` is one of its options. Other types, and those of a user's subclass, say nothing.
+    A class has a table `_constraints`, inherited by subclasses, for constraints beyond the types of
+    its ``__init__``. Without an entry, an int is at least 1, a float is greater than 0, and a
+    `Literal` is one of its options. Other types, and those of a user's subclass, are unconstrained.
     """
     table: dict[str, Constraint] = {}
     hints: dict[str, Any] = {}
@@ -155,7 +155,7 @@ def constraints(cls: type) -> Mapping[str, tuple[Constraint, bool]]:
 
 
 def _of_type(parts: list[Any]) -> Constraint | None:
-    """Return what the types in a union allow."""
+    """Return the constraints of the types in a union."""
     literals = [part for part in parts if get_origin(part) is Literal]
     if literals:
         options = [option for part in literals for option in get_args(part)]
@@ -164,7 +164,7 @@ def _of_type(parts: list[Any]) -> Constraint | None:
 
 
 class HasRecords(Protocol):
-    """Rows or groups of rows, and how many of these there are."""
+    """Rows or groups of rows, and their number."""
 
     @property
     def groups(self) -> object | None:
@@ -184,9 +184,9 @@ def check_parameters(
 ) -> None:
     """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
 
-    The message names one, what it got and what it may be. Without X its sizes do not count; nor
-    does its number of rows where that is not public. The number of `records` takes the place of
-    the number of rows in X, some of which may be left out; that of groups is private.
+    The message names a parameter, its value and the allowed values. Sizes are not checked without
+    X, nor the number of rows if it is private. The number of `records` replaces the number of rows
+    of X, some of which may be left out; that of groups is private.
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)
@@ -209,7 +209,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     Parameters
     ----------
     function : callable
-        Where it has no signature, as some compiled functions have none, anything may be passed.
+        If it has no signature, like some compiled functions, any arguments are accepted.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Elementary functions for compiled loops that the compiler can turn into vector instructions.
+"""Elementary functions for compiled loops that the compiler can vectorise.
 
 A call of the C library's ``exp`` keeps a loop scalar. The function here is plain arithmetic and
 selects, without a branch, a table or a call, so a loop around it vectorises on any processor.
-Products are fused with sums by name, not by the compiler's leave: results are the same bit for bit
-in the vector part of a loop, in what is left of it, and on any processor.
+Products and sums are fused explicitly, not by the compiler's choice: results are the same bit for
+bit in the vector part of a loop, in its remainder, and on any processor.
 """
 
 from typing import Any

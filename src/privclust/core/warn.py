@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line."""
+"""Warnings that point to the user's line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of the first line on the stack that is not this package's.
+    """Warn at the first line on the stack outside of this package.
 
     Parameters
     ----------
