@@ -1,8 +1,8 @@
-"""Deep features of images, their control, and where they are kept.
+"""Deep features of images, control features, and their files.
 
 `extract_features` runs EfficientNet-Lite or ResNet-50 on onnxruntime (the extra ``images``);
 `cache_features` does so once for a data set, and a user's own features load by `load_features`.
-What the stub beside this file lists is imported when it is first asked for.
+Names listed in the stub next to this file are imported at first use.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Features of a data set, extracted once and kept."""
+"""Features of a data set, extracted once and stored."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def cache_features(
 ) -> FeatureSet:
     """Return the features of a data set, from a file if they were extracted before.
 
-    What is extracted goes to a folder ``.<name>.shards`` beside the file, some images at a time,
-    so that a run that was interrupted goes on where it was. Progress is shown: a bar on a
-    terminal, else a line in the log now and then.
+    Features are written in shards to a folder ``.<name>.shards`` next to the file, so that an
+    interrupted run continues where it stopped. Progress is shown by a bar on a terminal, otherwise
+    by lines in the log.
 
     Parameters
     ----------
@@ -62,23 +62,23 @@ def cache_features(
     model, weights, size, batch, threads
         As in `extract_features`.
     pixels : int or None, default=None
-        Height and width of small images whose raw pixels are kept too, as `pixel_features` gives
-        them, >= 1. None keeps none.
+        Height and width of small images with raw pixels to store as well, see `pixel_features`, >=
+        1. None stores none.
     shard : int, default=512
-        Images that are extracted between two writes, >= 1. Changes no byte of the result.
+        Images extracted between two writes, >= 1. Does not change the result.
     skip_unreadable : bool, default=False
-        Whether images that cannot be decoded are left out, with their labels. They are named in
-        the log and in the result's ``about["skipped"]``.
+        Whether images that cannot be decoded are left out, with their labels. The log and the
+        result's ``about["skipped"]`` name them.
     about : mapping, optional
-        JSON values that the file shall say of the images, besides what is noted anyway.
+        Further JSON values about the images to store in the file.
     inputs : mapping of str to str, optional
-        Digest of each artefact that the images come from, by role.
+        Digest of each artefact with the images, by role.
 
     Returns
     -------
     FeatureSet
-        ``X`` has as many columns as `extract_features` gives and type float32; so has ``pixels``,
-        with 3 * pixels ** 2 columns, where it was asked for.
+        ``X`` is float32 with the columns of `extract_features`; ``pixels``, if requested, is
+        float32 with 3 * pixels ** 2 columns.
 
     Raises
     ------
@@ -89,9 +89,9 @@ def cache_features(
     UnreadableImagesError
         If images cannot be decoded and may not be skipped, or none can be.
     FileError
-        If the file is damaged, or holds features of other images or by other settings.
+        If the file is damaged, or contains features of other images or settings.
     ImportError
-        If a package is missing; the message says what to install.
+        If a package is missing; the message names it.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def cache_features(
 
 
 def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:
-    """Return what goes with the images into the file."""
+    """Return the labels and other arrays stored with the images."""
     if "y" not in arrays:
         raise ValueError(f"arrays: has no y, only {', '.join(sorted(arrays))}")
     labels = {name: np.asarray(arrays[name]) for name in ("y", "train", "names") if name in arrays}
@@ -159,7 +159,7 @@ def _digest(labels: Mapping[str, np.ndarray]) -> str:
 
 
 def _readable(images: ImageList, skip: bool) -> tuple[np.ndarray, list[str]]:
-    """Return the positions of readable images and the names of the others, if those may be."""
+    """Return the positions of readable images and the names of the others, if skipped."""
     failures = images.unreadable()
     if failures and (not skip or len(failures) == len(images)):
         raise UnreadableImagesError(failures, len(images))
@@ -177,7 +177,7 @@ def _shard(
     settings: Settings,
     parameters: Mapping[str, Any],
 ) -> dict[str, np.ndarray]:
-    """Return the features of some images, from their shard if there is a whole one."""
+    """Return the features of some images, from their shard if it is complete."""
     file = folder / f"{positions[0]:08d}.h5"
     parameters = {**parameters, "first": int(positions[0]), "last": int(positions[-1])}
     try:

@@ -1,4 +1,4 @@
-"""Features that know nothing of ImageNet, to compare deep ones with."""
+"""Control features without knowledge of ImageNet, for comparison with deep features."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from privclust.features.images import Image, ImageList
 def pixel_features(
     images: ImageList | Sequence[Image] | np.ndarray, *, size: int = 16
 ) -> np.ndarray:
-    """Return the pixels of images, made small, as features.
+    """Return the pixels of downscaled images as features.
 
     Parameters
     ----------
     images : ImageList, array of shape (n, h, w, 3) or sequence
-        As in `extract_features`; the same square in the middle is kept.
+        As in `extract_features`; the same central square is used.
     size : int, default=16
         Height and width in pixels, >= 1.
 
     Returns
     -------
     ndarray of shape (n, 3 * size ** 2), float32
-        In [0, 1]: row by row, the three colours of a pixel behind one another.
+        In [0, 1]: row by row, the three colours of each pixel in turn.
 
     Raises
     ------
@@ -48,13 +48,13 @@ def pixel_features(
 
 
 def small_pixels(images: ImageList, size: int) -> np.ndarray:
-    """Return what `pixel_features` does, of images that are known to be readable."""
+    """Return `pixel_features` of images known to be readable."""
     pixels = np.stack([prepare(image, size).ravel() for image in images])
     return pixels.astype(np.float32) / np.float32(255.0)
 
 
 def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
-    """Return the first principal components of features. Nothing about them is private.
+    """Return the first principal components of features. Not private.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, n_components), float64
-        Scores in order of falling variance; of each axis the largest entry is positive.
+        Scores in order of decreasing variance; the largest entry of each axis is positive.
 
     Raises
     ------

@@ -24,7 +24,7 @@ _SMALLEST_SIZE = 32  # the network halves an image five times
 
 
 class Settings(NamedTuple):
-    """How features are extracted; see `extract_features`."""
+    """Settings of the extraction; see `extract_features`."""
 
     model: str
     size: int
@@ -43,17 +43,17 @@ def extract_features(
     threads: int | None = None,
     progress: bool = False,
 ) -> np.ndarray:
-    """Return deep features: the pooled outputs of a network that was trained on ImageNet.
+    """Return deep features: the pooled outputs of a network trained on ImageNet.
 
-    Of each image the square in its middle is kept, of 0.875 times its shorter side, and brought to
-    ``size`` x ``size`` pixels by bicubic interpolation. This is how the Lite models are evaluated,
-    M. Tan and Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
-    ICML 2019, into which pixels enter as (x - 127) / 128. ResNet-50, K. He, X. Zhang, S. Ren and
-    J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016, is given the same square;
-    pixels enter less the mean of ImageNet's colours, in parts of their standard deviation.
+    The central square of each image, of 0.875 times its shorter side, is scaled to ``size`` x
+    ``size`` pixels by bicubic interpolation. This is how the Lite models are evaluated, M. Tan and
+    Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019,
+    into which pixels enter as (x - 127) / 128. ResNet-50, K. He, X. Zhang, S. Ren and J. Sun, "Deep
+    Residual Learning for Image Recognition", CVPR 2016, gets the same square; pixels are
+    standardised by the mean and standard deviation of ImageNet's colours.
 
-    The features of an image depend neither on the batch it is in nor on the number of threads. On
-    a processor with other vector instructions they differ by rounding.
+    The features of an image depend neither on its batch nor on the number of threads. On a
+    processor with other vector instructions they differ by rounding.
 
     Parameters
     ----------
@@ -61,20 +61,20 @@ def extract_features(
         Arrays of type uint8, bytes of encoded files, or paths; see
         `privclust.features.images.ImageList`, which also crops to boxes.
     model : {"lite0", "lite1", "lite2", "resnet50"}, default="lite0"
-        The network. Weights of lite1 and lite2 are packages of their own.
+        The network. Weights of lite1 and lite2 are separate packages.
     weights : path-like or None, default=None
-        The published file of the network's weights, which its checksum must be that of. None takes
-        the one of the package that carries it; resnet50 has none, and needs torchvision's
+        The published file of the network's weights; its checksum is verified. None uses the file of
+        the package with the weights; resnet50 has no package and needs torchvision's
         ``resnet50-0676ba61.pth``.
     size : int, default=224
-        Height and width that the network is given, in pixels, >= 32. Lite models were trained at
-        224, 240 and 260, ResNet-50 at 224; time grows with the square.
+        Height and width of the network's input in pixels, >= 32. Lite models were trained at 224,
+        240 and 260, ResNet-50 at 224; time grows with the square.
     batch : int, default=16
-        Images that are run at once, >= 1.
+        Images per run, >= 1.
     threads : int or None, default=None
-        Threads, >= 1. None takes ``OMP_NUM_THREADS`` if set, else one a core.
+        Threads, >= 1. None uses ``OMP_NUM_THREADS`` if set, else one per core.
     progress : bool, default=False
-        Whether to show how far it is: a bar on a terminal, else a line in the log now and then.
+        Whether to show progress: a bar on a terminal, otherwise lines in the log.
 
     Returns
     -------
@@ -84,14 +84,14 @@ def extract_features(
     Raises
     ------
     ValueError
-        If a parameter is out of range, there are no images, or no package carries the weights and
-        no file of them was given.
+        If a parameter is out of range, there are no images, or the weights have neither a package
+        nor a given file.
     WeightsError
         If the file of the weights is not the published one.
     UnreadableImagesError
         If images cannot be decoded, before any is run; a ValueError that names and counts them.
     ImportError
-        If onnxruntime, onnx, Pillow or the weights are missing; the message says what to install.
+        If onnxruntime, onnx, Pillow or the weights are missing; the message names them.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def extract_features(
 
 
 def readable(images: ImageList | Sequence[Image] | np.ndarray) -> ImageList:
-    """Return images as a list of which each can be decoded, or raise an error that names others."""
+    """Return images as a list of readable images, or raise an error that names the others."""
     images = images if isinstance(images, ImageList) else ImageList(images)
     if failures := images.unreadable():
         raise UnreadableImagesError(failures, len(images))

@@ -1,4 +1,4 @@
-"""A network as an ONNX graph that grows from its input, batch normalisation folded in."""
+"""Construction of a network as an ONNX graph, with batch normalisation folded in."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OPSET, _IR_VERSION = 13, 8  # old enough for any onnxruntime of today
 class Graph:
     """Nodes and constants, from images of type uint8 to pooled features.
 
-    `weights` are as `privclust.features._weights` reads them, `epsilon` is that of batch
-    normalisation. Pixels enter as (x - mean) / scale, each a number or one a colour. An ImportError
-    says that the package ``onnx`` is missing.
+    `weights` are read by `privclust.features._weights`; `epsilon` is that of batch normalisation.
+    Pixels enter as (x - mean) / scale, each a number or one per colour. An ImportError is raised if
+    the package ``onnx`` is missing.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Graph:
         )
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> None:
-        """Add a node whose first input is the last node's output."""
+        """Add a node with the last node's output as its first input."""
         output = output or f"{kind.lower()}{len(self._nodes)}"
         helper = self._onnx.helper
         self._nodes.append(helper.make_node(kind, [self.last, *inputs], [output], **attributes))
@@ -64,7 +64,7 @@ class Graph:
         return name
 
     def pooled(self, name: str, n_features: int) -> bytes:
-        """Return the whole model, whose features are the means over the last node's channels."""
+        """Return the whole model; its features are the means over the last node's channels."""
         tensor, helper = self._onnx.TensorProto, self._onnx.helper
         self.node("GlobalAveragePool")
         self.node("Flatten", output="features")

@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def network_name(model: str) -> str:
-    """Return what a model is called in sentences.
+    """Return the name of a model for messages.
 
     Examples
     --------

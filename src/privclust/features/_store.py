@@ -1,4 +1,4 @@
-"""Features with their labels, in files: the project's artefacts, and whatever a user has."""
+"""Features with their labels in files: the project's artefacts and users' files."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class FeatureSet:
     Attributes
     ----------
     X : ndarray of shape (n, d), float32 or float64
-        A sample a row; finite.
+        One sample per row; finite.
     y : ndarray of shape (n,), int64
         Class of each.
     train : ndarray of shape (n,), bool, or None
-        The data set's own split, where it has one.
+        The data set's own split, if it has one.
     names : tuple of str or None
         Names of the classes, if known.
     pixels : ndarray of shape (n, e), float32 or float64, or None
-        Raw pixels of the images made small, as a control, where they were kept.
+        Raw pixels of the downscaled images, as a control, if they were stored.
     about : mapping
-        What decided the features: for extracted ones model, size and checksums.
+        Origin of the features: for extracted ones model, size and checksums.
     """
 
     X: np.ndarray
@@ -55,11 +55,10 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     Parameters
     ----------
     path : path-like
-        ``.h5`` or ``.hdf5``: an artefact of this project, whose digest is checked, or any HDF5
-        file with the data sets ``X`` and ``y``; or ``.npz`` with arrays ``X`` and ``y``. ``X``
-        has the shape (n, d) and holds finite numbers; ``y`` the shape (n,) and whole numbers.
-        ``train``, n truth values, ``names``, the names of classes, and ``pixels``, a second table
-        of n rows, may be there too.
+        ``.h5`` or ``.hdf5``: an artefact of this project (its digest is checked) or any HDF5 file
+        with the data sets ``X`` and ``y``; or ``.npz`` with arrays ``X`` and ``y``. ``X`` has shape
+        (n, d) and finite numbers; ``y`` has shape (n,) and whole numbers. Optional are ``train`` (n
+        booleans), ``names`` (names of classes) and ``pixels`` (a second table of n rows).
 
     Returns
     -------
@@ -71,10 +70,10 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is of another kind or damaged, an array is missing, or arrays do not fit one
-        another or hold NaN or infinite numbers. The message names the file and the array.
+        If the file is of another kind or damaged, an array is missing, or arrays do not match or
+        contain NaN or infinite numbers. The message names the file and the array.
     FileError
-        If the file is an artefact of this project that is damaged or holds something else.
+        If the file is an artefact of this project that is damaged or has other content.
 
     Examples
     --------
@@ -100,7 +99,7 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
 
 
 def features_of(contents: hdf5.Contents, path: Path) -> FeatureSet:
-    """Return what a file of features holds; `path` serves messages alone."""
+    """Return the content of a file of features; `path` is only for messages."""
     return _feature_set(contents.arrays, contents.parameters, f"{path}: ")
 
 
@@ -134,15 +133,15 @@ def save_features(
     y : array-like of shape (n,)
         Whole numbers.
     train : array-like of shape (n,), optional
-        Truth values.
+        Booleans.
     names : sequence of str, optional
         Names of the classes.
     pixels : array-like of shape (n, e), optional
         Finite numbers.
     about : mapping, optional
-        JSON values that say how the features were made.
+        JSON values on the origin of the features.
     inputs : mapping of str to str, optional
-        Digest of each artefact that they were made from, by role.
+        Digest of each artefact used, by role.
 
     Returns
     -------
@@ -152,7 +151,7 @@ def save_features(
     Raises
     ------
     ValueError
-        If arrays do not fit one another or hold NaN or infinite numbers, or for another suffix.
+        If arrays do not match or contain NaN or infinite numbers, or for another suffix.
     """
     path = check_suffix(path)
     arrays = {"X": X, "y": y, "train": train, "names": names, "pixels": pixels}
@@ -174,7 +173,7 @@ def _is_artefact(path: Path) -> bool:
 
 
 def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
-    """Read the data sets at the top of a user's HDF5 file that are asked for here."""
+    """Read the requested data sets at the top of a user's HDF5 file."""
     h5py = require("h5py", "HDF5 files")
     with h5py.File(path, "r", locking=False) as file:
         tables = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
@@ -198,7 +197,7 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str) -> FeatureSet:
-    """Check arrays against one another and bring them to their types."""
+    """Check arrays against one another and convert them to their types."""
     X = _table(arrays["X"], "X", where)
     train = arrays.get("train")
     if train is not None:

