@@ -1,4 +1,4 @@
-"""What is done to samples before a method sees them."""
+"""Preparation of samples before a method is applied."""
 
 from privclust.preprocessing.bounds_scaler import BoundsScaler
 from privclust.preprocessing.linear import AppendOne, PrincipalCoordinates

@@ -1,4 +1,4 @@
-"""Scaling by bounds that are declared, not by the data."""
+"""Scaling by declared bounds, not by the data."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _check_range(name: str, value: Any, others: Mapping[str, Any]) -> None:
 
 
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Map a box that is known without the data to [-1, 1]^d, each axis by itself.
+    """Map declared bounds to [-1, 1]^d, each axis separately.
 
-    For features of different units before a private estimator: `fit` learns nothing of the data but
-    how many features there are, and what becomes of a row depends on that row alone. So neighbours
-    stay neighbours, and the guarantee of an estimator that follows holds for the rows before the
-    scaler. Means, deviations or extremes of the data have no such property.
+    For features with different units before a private estimator: `fit` uses only the number of
+    features, and a scaled row depends only on that row. So neighbours stay neighbours, and the
+    guarantee of a following estimator holds for the rows before the scaler. Scaling by means,
+    deviations or extremes of the data has no such property.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         on every axis, of magnitude up to 1e100; or (low, high) for each column of a frame, by its
         name. They must not come from private data.
     feature_range : (least, largest), default (-1, 1)
-        What `low` and `high` are mapped to: two numbers. The unit ball holds the box for
-        ``(-1 / sqrt(d), 1 / sqrt(d))``, which suits ``norm_bound=1``.
+        The images of `low` and `high`: two numbers. The box lies in the unit ball for ``(-1 /
+        sqrt(d), 1 / sqrt(d))``, which suits ``norm_bound=1``.
     clip : bool, default False
         Whether entries outside are clipped to the box, and NaN to its middle. Otherwise they are
-        mapped as others are, to beyond `feature_range`, and left to the estimator that follows.
+        mapped like others, beyond `feature_range`, and left to the following estimator.
 
     Attributes
     ----------
@@ -61,8 +61,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ------
     ValueError
         If a parameter is out of range, the bounds are for another number of features, X is no
-        table. Entries may be infinite, NaN or no numbers, which count as NaN, and there may be no
-        rows: no row decides between a result and an error.
+        table. Entries may be infinite, NaN or no numbers, which count as NaN, and X may be empty:
+        no row decides between a result and an error.
 
     Warns
     -----
@@ -72,7 +72,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    privclust.privacy.scaling.is_standardised : what tells of a scaler that did look at the data.
+    privclust.privacy.scaling.is_standardised : detects a scaler fitted to the data.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _mapped(X, target, box, False)
 
     def _validated(self, X: ArrayLike, reset: bool = False) -> np.ndarray:
-        """Return any number of rows, of as many features as before if `fit` was called."""
+        """Return any number of rows, with the number of features of `fit`."""
         return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=reset).rows
 
     def _boxes(self, n_features: int) -> tuple[Box, Box]:
@@ -135,7 +135,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return checked_box(bounds_of(self), n_features), checked_box(self.feature_range, n_features)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that fitting learns nothing, and that any number is taken."""
+        """Say that fitting learns nothing, and that any number is accepted."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.allow_nan = tags.input_tags.string = True
@@ -155,7 +155,7 @@ def _mapped(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
 
 
 def _mapped_block(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
-    """What lies inside and what stands out are mapped apart: the former is not rounded out."""
+    """Map entries inside and outside separately, so that rounding keeps the former inside."""
     part = (X - source.low) / (source.high - source.low)
     inside = np.clip(part, 0.0, 1.0)
     rows = target.clipped((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))

@@ -25,7 +25,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int, default 12
-        Number of coordinates, at least 1; all that X has where it has fewer.
+        Number of coordinates, at least 1; fewer if X has fewer.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
 
 
 def _not_zero(name: str, value: Any, others: Mapping[str, Any]) -> None:
-    """Either sign will do, which no constraint of many parameters says."""
+    """Accept either sign; the shared constraints have no such case."""
     if not isinstance(value, Real) or not math.isfinite(value) or value == 0:
         raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")
 
@@ -78,8 +78,7 @@ class AppendOne(TransformerMixin, BaseEstimator):
     """Append a constant to every sample, so that affine subspaces become linear ones.
 
     A coefficient vector that represents such samples exactly sums to one, which is the constraint
-    of eq. (18) of the MTSC paper; with noise the constant's size says how much the constraint
-    weighs.
+    of eq. (18) of the MTSC paper; with noise, the constant's size is the weight of the constraint.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ class AppendOne(TransformerMixin, BaseEstimator):
     ------
     ValueError
         In `fit`, if `value` is 0 or not finite, or X is no table. Entries may be infinite, NaN or
-        no numbers, which count as NaN, and there may be no rows.
+        no numbers, which count as NaN, and X may be empty.
 
     Examples
     --------
@@ -111,17 +110,17 @@ class AppendOne(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return X with a further column that holds the constant."""
+        """Return X with an additional constant column."""
         X = self._rows(X, reset=False)
         return np.column_stack([X, np.full(len(X), float(self.value))])
 
     def _rows(self, X: ArrayLike, reset: bool) -> np.ndarray:
-        """Return any number of rows with any cells: what follows is to draw them in."""
+        """Return any number of rows with any cells, which later steps clip."""
         options = {"ensure_all_finite": False, "ensure_min_samples": 0, "reset": reset}
         return validated(self, X, dtype=np.float64, **options)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that fitting learns nothing, and that any cell is taken."""
+        """Say that fitting learns nothing, and that any cell is accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.requires_fit = False

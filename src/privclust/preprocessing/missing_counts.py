@@ -1,4 +1,4 @@
-"""How many entries of each column are missing or cannot be read, under differential privacy."""
+"""Private numbers of entries of each column that are missing or cannot be read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PROOF = "in each of {d} columns an entry of a row is missing, unreadable or nei
 
 @dataclass(frozen=True)
 class MissingCounts:
-    """Noisy numbers of entries, by column.
+    """Noisy numbers of missing and unreadable entries, by column.
 
     Attributes
     ----------
     missing, unreadable : ndarray of shape (n_columns,)
-        Of records: rows, or persons, of whom each row is one over the number of their rows.
+        Numbers of records: rows, or persons, with each row weighted by one over the person's rows.
     deviation : float
         Standard deviation of the noise on each number.
     guarantee : privclust.privacy.Guarantee
@@ -50,23 +50,23 @@ def missing_counts(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     random_state: RandomState = None,
 ) -> MissingCounts:
-    r"""Return noisy numbers of entries that are missing, and of those that cannot be read.
+    r"""Return noisy numbers of missing entries, and of entries that cannot be read.
 
     A row adds 1 to at most one of the two numbers of each of d columns. Adding or removing a row
     changes them by at most d in l1 and :math:`\sqrt d` in l2, replacing one by 2 d and
-    :math:`\sqrt{2 d}`. With groups each row of n counts 1 / n, rounded down to a multiple of
+    :math:`\sqrt{2 d}`. With groups each row of n has weight 1 / n, rounded down to a multiple of
     2^-30, so that the same bounds hold for a group.
 
     Parameters
     ----------
     is_missing, is_unreadable : ndarray of shape (n_samples, n_columns), bool
-        As `TableEncoder.unread` returns them.
+        As returned by `TableEncoder.unread`.
     epsilon : float
         Finite and positive, in nats.
     delta : float
         From 0 to less than 1; 0: Laplace noise, else Gaussian noise.
     groups : array-like of shape (n_samples,) or None
-        The person of each row; rows of nobody do not count.
+        The person of each row; rows without an ID do not count.
     neighbours : {"replace_one", "add_remove"}
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.

@@ -1,4 +1,4 @@
-"""Bounds of columns, from noisy histograms, for whoever knows none."""
+"""Private bounds of columns from noisy histograms, if no bounds are known."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut o
 
 @dataclass(frozen=True)
 class PrivateBounds:
-    """Bounds that were told from noisy histograms.
+    """Bounds estimated from noisy histograms.
 
     Attributes
     ----------
     low, high : ndarray of shape (n_features,)
-        NaN where noise hides them.
+        NaN where they are indistinguishable from noise.
     is_detected : ndarray of shape (n_features,)
-        Whether anything of a column was seen above the noise.
+        Whether a column was distinguishable from noise.
     guarantee : privclust.privacy.Guarantee
-        Of the bounds; for what is fitted with them see `Guarantee.compose`.
+        Guarantee of the bounds; for fits that use them see `Guarantee.compose`.
     """
 
     low: np.ndarray
@@ -62,34 +62,34 @@ def private_bounds(
 ) -> PrivateBounds:
     r"""Return bounds of columns that hold nearly all rows, under differential privacy.
 
-    Three rounds of one noisy histogram a column: of powers of two and signs, which are the same
-    for any data; of 64 equal cells between the outermost that stand out from the noise; and of 64
-    equal cells between the bounds that these tell. Bounds cut off at either end what is below a
-    thousandth of the rows and three deviations of noise: outliers move nothing.
+    Three rounds of one noisy histogram per column: of powers of two and signs, which are the same
+    for any data; of 64 equal cells between the outermost bins that stand out from the noise; and of
+    64 equal cells between the resulting bounds. At either end, bounds cut off counts below a
+    thousandth of the rows and three deviations of noise: outliers have no effect.
 
-    A row adds 1 to one bin of each of d columns. Exchanging one moves a round's histograms by at
+    A row adds 1 to one bin of each of d columns. Replacing one changes a round's histograms by at
     most :math:`\sqrt{2 d}` in l2 and 2 d in l1, adding or removing one by :math:`\sqrt d` and d.
-    With groups a row adds its weight, rounded down to a multiple of 2^-30; what a group adds to a
-    column is not negative and adds up to 1 at most, so the same bounds hold. Sums are exact.
+    With groups a row adds its weight, rounded down to a multiple of 2^-30; a group's contributions
+    to a column are not negative and add up to at most 1, so the same bounds hold. Sums are exact.
 
-    *Where it fails.* Columns of few rows, or of a small epsilon, are hidden: a bin needs some
-    :math:`40 \sqrt d / \epsilon` rows at a delta of 1e-6. Rare but wanted values, such as a
-    cluster of a thousandth of the rows far off, are cut off. A column of which a part of the rows
-    holds a code for "unknown", such as -999, gets bounds that hold the code. Bounds that are known
-    are better in each of these ways and cost nothing.
+    *Where it fails.* Columns with few rows, or a small epsilon, are not detected: a bin needs about
+    :math:`40 \sqrt d / \epsilon` rows at a delta of 1e-6. Rare but relevant values, such as a
+    remote cluster of a thousandth of the rows, are cut off. If some rows have a code for "unknown",
+    such as -999, the bounds include the code. Known bounds avoid all of these problems and use no
+    budget.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Any numbers; NaN counts nowhere, infinity as the largest magnitude.
+        Any numbers; NaN is not counted, infinity counts as the largest magnitude.
     epsilon : float
         Budget of all rounds and columns, in nats.
     delta : float
         From 0 to less than 1; 0: Laplace noise.
     groups : array-like of shape (n_samples,) or None
-        Whose each row is, where all rows of a group, such as a person, are protected together.
+        The group of each row, such as its person, if all its rows are protected together.
     neighbours : {"replace_one", "add_remove"}
-        Which change of the rows is hidden.
+        Neighbours of the guarantee.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -100,13 +100,13 @@ def private_bounds(
     Raises
     ------
     ValueError
-        If X holds no numbers, groups are not one a row, or a parameter is out of its range.
+        If X is not numeric, groups are not one per row, or a parameter is out of its range.
 
     Warns
     -----
     NoiseWarning
-        If noise hides the bounds of a column, or is a large part of what its bins hold, so that
-        bounds may leave out a part of the rows.
+        If the bounds of a column are indistinguishable from noise, or noise is a large part of its
+        counts, so that bounds may exclude some rows.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _checked(X: ArrayLike) -> np.ndarray:
 
 
 def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussian | Laplace:
-    """Return what the histograms of a round get."""
+    """Return the noise of the histograms of a round."""
     ends = 2 if relation is Neighbours.REPLACE_ONE else 1
     proof = f"a row adds at most 1 to each of {d} columns, not below 0"
     if delta:
@@ -206,7 +206,7 @@ def _power(column: np.ndarray) -> np.ndarray:
 
 
 def _cell(column: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return the cell of each entry between bounds; entries beyond are in none."""
+    """Return the cell of each entry between bounds; entries outside are in none."""
     if not low < high:
         return np.full(len(column), -1)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -216,7 +216,7 @@ def _cell(column: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _least_count(counts: np.ndarray, noise: Gaussian | Laplace) -> float:
-    """Return above what a bin stands out from noise."""
+    """Return the count above which a bin stands out from noise."""
     per_bin = _FALSE_ALARM / counts.size
     if isinstance(noise, Laplace):
         return -noise.scale * math.log(2.0 * per_bin)
@@ -236,9 +236,9 @@ def _rough_bounds(counts: np.ndarray, least: float) -> tuple[np.ndarray, np.ndar
 def _narrowed(
     low: np.ndarray, high: np.ndarray, counts: np.ndarray, deviation: float
 ) -> tuple[np.ndarray, ...]:
-    """Return bounds that cut off what is few, beside noise and the rows, at either end.
+    """Return bounds without small counts, relative to noise and rows, at either end.
 
-    They are then widened by more the larger the part is that may have been cut off.
+    They are widened by a margin that grows with the share of rows possibly cut off.
     """
     width, total = (high - low) / _CELLS, np.maximum(counts.sum(axis=1, keepdims=True), 0.0)
     allowed = _DEVIATIONS * deviation * np.sqrt(np.arange(1, _CELLS + 1)) + _TAIL * total
@@ -253,11 +253,11 @@ def _narrowed(
 
 
 def _margin(cut: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Return by what part of their width bounds are widened, of how many rows are cut off."""
+    """Return the relative widening of bounds, from the number of rows cut off."""
     return np.minimum(_MARGIN_OF_CUT * cut / np.maximum(total, 1.0), _LARGEST_MARGIN)
 
 
 def _first_above(sums: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the first cell of each column whose sum is above what may be cut off."""
+    """Return the first cell of each column with a running sum above the cut."""
     is_above = sums > allowed
     return np.where(is_above.any(axis=1), is_above.argmax(axis=1), sums.shape[1])

@@ -1,4 +1,4 @@
-"""Columns of a table as coordinates, by what is declared of them and known without the data."""
+"""Columns of a table as coordinates, by declarations that are known without the data."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    r"""Map columns of a table to coordinates between 0 and 1, each row by itself.
+    r"""Map columns of a table to coordinates between 0 and 1, each row independently.
 
-    For columns of different units before a private estimator. `fit` learns nothing of the data, and
-    what becomes of a row depends on that row alone: neighbours stay neighbours, and the guarantee
-    of an estimator that follows holds for the rows of the table. Two rows that differ by the whole
-    range of a number, or by a category, are 1 apart in that column.
+    For columns of different units before a private estimator. `fit` learns nothing from the data,
+    and each row is encoded independently: neighbours stay neighbours, and the guarantee of a
+    following estimator holds for the rows of the table. Two rows that differ by the whole range of
+    a number, or by a category, are 1 apart in that column.
 
     Parameters
     ----------
     columns : mapping of str to (low, high) or list of str
-        What is declared of each column that counts, in the order of the coordinates; other columns
-        of the table are not looked at. None of it may come from private data.
+        Declaration of each column to use, in the order of the coordinates; other columns are
+        ignored. Declarations must not come from private data.
 
         - ``(low, high)``, numbers, ``low < high``: entries beyond are clipped.
         - ``("2020-01-01", "2024-12-31")``: dates, ISO 8601 or ``numpy.datetime64``, in the same
@@ -41,23 +41,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         - ``["basic", "plus"]``, a list: the categories, at least two. A row gets a coordinate for
           each: :math:`\sqrt{1/2}` for its own, 0 for the others.
     missing : {"drop", "middle", "error"}
-        What becomes of an entry that is missing, or that cannot be read as a number, a date or one
-        of the categories. ``"drop"``: its coordinates are NaN, by which a private estimator leaves
-        the row out. ``"middle"``: the middle of the range, or the mean of all categories.
-        ``"error"``: it is refused, which is an event outside of any guarantee.
+        Treatment of an entry that is missing, or is not a number, a date or one of the categories.
+        ``"drop"``: its coordinates are NaN, and a private estimator leaves the row out.
+        ``"middle"``: the middle of the range, or the mean of all categories. ``"error"``: it is
+        refused, which is outside of any guarantee.
 
     Attributes
     ----------
     bounds_ : (low, high)
-        Of the coordinates, arrays of shape (n_coordinates,): for an estimator's `bounds`.
+        Bounds of the coordinates, arrays of shape (n_coordinates,), for an estimator's `bounds`.
     n_features_in_ : int
-        How many columns are declared.
+        Number of declared columns.
 
     Raises
     ------
     ValueError
-        If a declaration is none of these, or the table lacks a column; by ``missing="error"`` for
-        an entry, which is not named.
+        If a declaration is none of these, or the table lacks a column; with ``missing="error"``
+        also for an entry, which is not quoted.
 
     Examples
     --------
@@ -99,8 +99,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : table
-            What has columns by name, ``X[name]``: a frame of pandas or Polars, a table of Arrow, a
-            dict of arrays.
+            An object with columns by name, ``X[name]``: a frame of pandas or Polars, a table of
+            Arrow, a dict of arrays.
         """
         parts = self._parts()
         columns = [part.column(X) for part in parts]
@@ -114,12 +114,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.hstack(coordinates)
 
     def unread(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return which entries are missing, and which are there and cannot be read.
+        """Return which entries are missing, and which are present but cannot be read.
 
         Parameters
         ----------
         X : table
-            As of `transform`.
+            As for `transform`.
 
         Returns
         -------
@@ -144,8 +144,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Any) -> dict[str, np.ndarray]:
         """Return points such as centers in the units of the table, by the names of coordinates.
 
-        Of a category it is the share of rows that have it: of all shares the nearest that are not
-        negative and add up to 1. Dates are ``datetime64[s]``. Nothing is clipped to bounds.
+        For categories these are shares of rows: the nearest nonnegative shares that add up to 1.
+        Dates are ``datetime64[s]``. Nothing is clipped to bounds.
         """
         X, decoded, start = np.asarray(X, dtype=float), {}, 0
         for part in self._parts():
@@ -154,9 +154,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return decoded
 
     def scale(self) -> np.ndarray:
-        """Return how much of its unit one of each coordinate is: for standard errors of centers.
+        """Return the size of each coordinate's unit, for standard errors of centers.
 
-        Of dates it is in days, of categories in shares.
+        For dates it is in days, for categories in shares.
         """
         return np.concatenate([part.scale for part in self._parts()])
 
@@ -216,13 +216,13 @@ class _Numbers:
         return np.array([0.5])
 
     def encoded(self, column: Column) -> np.ndarray:
-        """Return parts of the range, (n, 1); NaN for entries that are none."""
+        """Return fractions of the range, (n, 1); NaN for unreadable entries."""
         values = column.seconds() if self.is_date else column.numbers().astype(float)
         inside = np.clip(values, self.low, self.high)
         return np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)[:, None]
 
     def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
-        """Return coordinates in which entries that are none are what is asked for."""
+        """Return coordinates with missing or unreadable entries treated as requested."""
         return _filled(
             rows, missing, self.middle, self.name, "dates" if self.is_date else "numbers"
         )
@@ -272,7 +272,7 @@ class _Categories:
         return np.full(self.width, _SIDE / self.width)
 
     def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
-        """Return coordinates in which entries that are none are what is asked for."""
+        """Return coordinates with missing or unreadable entries treated as requested."""
         return _filled(rows, missing, self.middle, self.name, "its categories")
 
     def encoded(self, column: Column) -> np.ndarray:
@@ -291,7 +291,7 @@ class _Categories:
 
 
 def _filled(rows: np.ndarray, missing: str, middle: Any, name: str, kind: str) -> np.ndarray:
-    """Return rows (n, width) whose NaN stay, become the middle or are refused."""
+    """Return rows (n, width) with NaN kept, replaced by the middle or refused."""
     is_nan = np.isnan(rows)
     if missing == "drop" or not is_nan.any():
         return rows
@@ -301,7 +301,7 @@ def _filled(rows: np.ndarray, missing: str, middle: Any, name: str, kind: str) -
 
 
 def _part(name: str, declared: Any) -> _Numbers | _Categories:
-    """Return what a declaration is of; a ValueError names the column."""
+    """Return the encoding of a declaration; a ValueError names the column."""
     if isinstance(declared, list):
         categories = tuple(map(str, declared))
         if len(categories) < 2 or len(set(categories)) < len(categories):
@@ -322,7 +322,7 @@ def _part(name: str, declared: Any) -> _Numbers | _Categories:
 
 
 def _column(X: Any, name: str, what: str) -> Column:
-    """Return a column of a table; a ReadingError if its type cannot hold what is declared."""
+    """Return a column of a table; a ReadingError if its type does not suit the declaration."""
     try:
         values = X[name]
     except (KeyError, IndexError, TypeError, ValueError):
@@ -335,7 +335,7 @@ def _column(X: Any, name: str, what: str) -> Column:
 
 
 def _nearest_shares(X: np.ndarray) -> np.ndarray:
-    """Return the nearest points that are not negative and add up to 1, row by row."""
+    """Return the nearest nonnegative points that add up to 1, row by row."""
     descending = -np.sort(-X, axis=1)
     excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, X.shape[1] + 1)
     last = (descending > excess).sum(axis=1) - 1
