@@ -27,8 +27,8 @@ def sample_vector_bingham(
     r"""Draw unit vectors of density proportional to :math:`e^{x' A x}`, exactly.
 
     By rejection from an angular central Gaussian; about half of the proposals are accepted in low
-    dimensions and one in seven in some fifty, at any concentration. A and A + c I give the same
-    distribution, and A = 0 the uniform one. In floating point.
+    dimensions and one in seven in about 50 dimensions, at any concentration. A and A + c I give the
+    same distribution, and A = 0 the uniform one. In floating point.
 
     Parameters
     ----------
@@ -81,14 +81,14 @@ def sample_matrix_bingham(
     :math:`\epsilon A_\ell / 2`. Exact and independent draws for q = 1, q = d - 1 and q = d
     (uniform on the orthogonal group); otherwise states of a Gibbs sampler `n_sweeps` sweeps apart.
 
-    The sampler takes the vectors of the complement of U one by one, each an exact draw of a vector
+    The sampler draws the vectors of the complement of U one by one, each an exact draw of a vector
     Bingham of q + 1 dimensions given the others (for q = 1, U itself), in a full orthogonal basis
-    of the space that is kept from step to step. A sweep leaves little correlation: 0.85 or more
-    effective samples of tr(U' A U) and of its slowest direction on matrices like those of
-    clustering, where moving the columns of U leaves 0.1 to 0.2 (``benchmarks/bingham.py``). It can
-    be slow where eigenvalues of A other than the q largest are comparable to those and differ much
-    from one another. U is turned by a uniform rotation before it is returned, which its density
-    allows, so that no label or sign is kept.
+    of the space, kept from step to step. A sweep leaves little correlation: 0.85 or more effective
+    samples of tr(U' A U) and of its slowest direction on matrices like those of clustering, where
+    moving the columns of U leaves 0.1 to 0.2 (``benchmarks/bingham.py``). It can be slow if
+    eigenvalues of A other than the q largest are comparable to those and differ much from one
+    another. U is rotated uniformly before it is returned, which leaves its density unchanged, so
+    that no label or sign is kept.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def sample_matrix_bingham(
         Sweeps before each draw.
     init : array-like of shape (d, q) or None
         Orthonormal columns to start from; None for the mode, eigenvectors of the largest
-        eigenvalues. Without effect where draws are exact.
+        eigenvalues. Without effect if draws are exact.
     size : int or None
         Number of draws; None for one, without the first axis.
 
@@ -147,7 +147,7 @@ def sample_matrix_bingham(
 
 
 def full_basis(frame: np.ndarray) -> np.ndarray:
-    """Return an orthogonal matrix, rows in the kernels' order, whose subspace is the frame's.
+    """Return an orthogonal matrix, rows in the kernels' order, with the frame's subspace.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def full_basis(frame: np.ndarray) -> np.ndarray:
 
 
 def _checked_matrix(A):
-    """Return A, symmetric to the last bit, less a multiple of I that costs digits."""
+    """Return A, exactly symmetric, minus a multiple of I that would cost digits."""
     try:
         A = np.array(A, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 r"""Compiled draws from Bingham distributions: the vector, and frames column by column.
 
-These are parts: other compiled code inlines them in loops of its own, as the Gibbs sampler of
-`privclust.subspaces` does. Those marked as kernels are what `privclust.bingham` calls from Python.
+These are parts: other compiled code, such as the Gibbs sampler of `privclust.subspaces`, inlines
+them in its loops. `privclust.bingham` calls those marked as kernels from Python.
 
 **Vector.** The density is proportional to :math:`e^{-x' G x}` on the unit sphere of R^p. For any
 kappa with :math:`\Omega = G + \kappa I` positive definite let t = x' Omega x, so that the density
@@ -9,17 +9,17 @@ is proportional to e^-t. The angular central Gaussian with that Omega has densit
 t^(-p/2) and is a normal vector of precision Omega over its length. Since
 :math:`e^{-t} t^{p/2} \le e^{-p/2} (p/2)^{p/2}`, a proposal accepted with probability
 :math:`e^{p/2 - t} (2 t / p)^{p/2}` is an exact draw (Kent, Ganeiber and Mardia, 2018). Most are
-accepted where tr(Omega^-1) = 2. Any kappa is exact, so it may be that of an earlier draw, it needs
-to be right only to some 20 percent and no eigenvalues are needed: with the Cholesky factor Omega =
-L L', a standard normal z and y = L'^-1 z, the proposal is y / |y| and t = |z|^2 / |y|^2.
+accepted where tr(Omega^-1) = 2. Any kappa is exact, so that of an earlier draw may be used, an
+accuracy of about 20 % is enough and no eigenvalues are needed: with the Cholesky factor Omega = L
+L', a standard normal z and y = L'^-1 z, the proposal is y / |y| and t = |z|^2 / |y|^2.
 
 **Frames.** A frame F of r orthonormal vectors with density proportional to
 :math:`e^{-tr(F' K F)}` is moved by Gibbs sampling over its vectors: given the others, one is a
-vector Bingham in their orthogonal complement, which is spanned by itself and the complement E of
-the frame. [F, E] is kept as an orthogonal matrix; a reflection takes the old vector to the new one
-and E along. Which basis of its span E is does not matter to anything. Rotating F itself by
-something computed from F (to the eigenvectors of F' K F, say) would break the chain's invariance;
-nothing here does so.
+vector Bingham in their orthogonal complement, which is spanned by this vector and the complement E
+of the frame. [F, E] is kept as an orthogonal matrix; a reflection maps the old vector to the new
+one and transforms E. The choice of basis E of its span does not matter. Rotating F by a matrix
+computed from F (such as the eigenvectors of F' K F) would break the chain's invariance and is not
+done here.
 
 With K = -M and r = q this samples U of density :math:`e^{tr(U' M U)}` column by column. With K = M
 and r = d - q it samples its complement, since tr(U' M U) + tr(V' M V) is constant.
@@ -39,7 +39,7 @@ _TILE_ROWS, _TILE_COLUMNS = 16, 256  # 32 kB: products of large matrices come fr
 def _factor(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -> float:
     """Write the Cholesky factor L of G + kappa I and R = L^-1; return tr((G + kappa I)^-1).
 
-    The diagonal of L holds reciprocals. Returns _NO_MATRIX where it is not positive definite.
+    The diagonal of L holds reciprocals. Returns _NO_MATRIX if it is not positive definite.
     """
     for i in range(p):
         for j in range(i):
@@ -86,7 +86,7 @@ def _squared_trace(R: np.ndarray, p: int) -> float:
 def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -> float:
     """Write factors of Omega = G + kappa I with tr(Omega^-1) near 2; return the kappa used.
 
-    The leading p x p part of the symmetric G counts; `kappa` is a guess, which speeds up the
+    Only the leading p x p part of the symmetric G is used; `kappa` is a guess that speeds up the
     search. For L and R, of at least p rows and columns, see `_factor`.
     """
     least = -G[0, 0] + 0.5  # 1/kappa summed over the eigenvalues is above 2 below this
@@ -119,7 +119,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
 
 @part()
 def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray) -> float:
-    """The same where Newton's method had no good start."""
+    """The same if Newton's method has no good start."""
     values = np.linalg.eigvalsh(G[:p, :p].copy())
     # below the root, from where Newton's method for 1 / trace rises to it without overshooting
     kappa = -values[0] + 0.5
@@ -138,7 +138,7 @@ def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray)
 
 @part(fastmath=REORDER)
 def draw(R: np.ndarray, p: int, rng: np.random.Generator, x: np.ndarray) -> None:
-    """Write to x[:p] an exact draw from the density e^(-x' G x) of which `prepare` made R."""
+    """Write to x[:p] an exact draw from the density e^(-x' G x), with R from `prepare`."""
     half = 0.5 * p
     while True:
         length, size = 0.0, 0.0
@@ -183,9 +183,9 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
 
 @part(fastmath=REORDER)
 def multiply_symmetric(B: np.ndarray, K: np.ndarray, sign: float, out: np.ndarray) -> None:
-    """Write sign * B K for a symmetric K, whose rows are taken four at a time.
+    """Write sign * B K for a symmetric K, four rows at a time.
 
-    Tiles of `out` stay in the cache; each entry is summed up in the same order whatever they are.
+    Tiles of `out` stay in the cache; the order of each entry's sum does not depend on them.
     """
     d = K.shape[0]
     for begin in range(0, d, _TILE_COLUMNS):
@@ -215,7 +215,7 @@ def multiply_symmetric(B: np.ndarray, K: np.ndarray, sign: float, out: np.ndarra
 
 @part(fastmath=REORDER)
 def orthonormalise(B: np.ndarray) -> None:
-    """Make rows orthonormal by Gram-Schmidt, twice: rounding of many reflections goes."""
+    """Make rows orthonormal by Gram-Schmidt, twice, to remove the rounding of many reflections."""
     for _ in range(2):
         for i in range(B.shape[0]):
             for j in range(i):
@@ -262,18 +262,18 @@ def _reflect(
 
 @part()
 def frame_workspace(d: int) -> tuple[np.ndarray, ...]:
-    """What `resample_frame` needs: W, G, L, R of shape (d, d), vectors, row numbers."""
+    """Return workspace of `resample_frame`: W, G, L, R of shape (d, d), vectors, row numbers."""
     square = np.empty((4, d, d))
     return square[0], square[1], square[2], square[3], np.empty((4, d)), np.empty(d, np.int64)
 
 
 @part()
 def moved_frame(d: int, q: int) -> tuple[float, int]:
-    """Return (sign, r) of `resample_frame` for U of density e^tr(U' M U): which frame it moves.
+    """Return (sign, r) of `resample_frame` for U of density e^tr(U' M U).
 
     A sweep is exact for q = 1, where it moves U, and q = d - 1, where it moves the complement. In
-    between the complement is moved: its conditionals join all directions of U, whose eigenvalues
-    differ more than those of the noise (``benchmarks/bingham.py``).
+    between the complement is moved: its conditionals join all directions of U, with eigenvalues
+    that differ more than those of the noise (``benchmarks/bingham.py``).
     """
     return (-1.0, q) if q == 1 else (1.0, d - q)
 
@@ -295,7 +295,7 @@ def is_subspace_first(d: int, q: int) -> bool:
 def rotated_frame(
     B: np.ndarray, q: int, rng: np.random.Generator, rotation: np.ndarray, out: np.ndarray
 ) -> None:
-    """Write the subspace's basis, turned by a uniform rotation or reflection, as columns."""
+    """Write the subspace's basis, rotated or reflected uniformly, as columns."""
     first, _ = subspace_rows(B.shape[0], q)
     draw_haar_rows(rotation, rng)
     for m in range(B.shape[0]):
@@ -312,8 +312,8 @@ def draw_frames(
 ) -> None:
     """Fill `out` (size, d, q) with frames of density e^tr(U' A U), n_sweeps sweeps between them.
 
-    The rows of B (d, d) are the chain's state, in place, in the order that `moved_frame` says; q is
-    1 to d - 1.
+    The rows of B (d, d) are the chain's state, changed in place, in the order of `moved_frame`; q
+    is 1 to d - 1.
     """
     d = A.shape[0]
     sign, r = moved_frame(d, q)
@@ -340,8 +340,8 @@ def resample_frame(
 
     The rows of B (d, d) are orthonormal and changed in place: the frame F is the first r, 1 to d -
     1, the others are its complement E. K is symmetric, `sign` 1 or -1, `space` of
-    `frame_workspace`. The first r of `kappas` (d,) are guesses, -inf where there are none, and what
-    was used after: the last sweep's are good, and any leave the density as it is.
+    `frame_workspace`. The first r of `kappas` (d,) are guesses, -inf if there are none, and get the
+    values used: those of the last sweep are good guesses, and any values keep the density.
     """
     W, G, L, R, vectors, places = space
     d = B.shape[0]
@@ -374,7 +374,7 @@ def _move(
     total: np.ndarray,
     places: np.ndarray,
 ) -> None:
-    """Reflect the last of p rows of B to what x says, the others and their part of G along."""
+    """Reflect the last of p rows of B to x, with the others and their part of G."""
     # the reflection by h takes the last axis to x or -x, whichever is farther: no cancellation
     for i in range(p):
         h[i] = x[i]
