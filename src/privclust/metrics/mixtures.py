@@ -1,4 +1,4 @@
-"""How far fitted centers and means are from data and from the truth."""
+"""Distances of fitted centers and means from data and from true ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact retrieval of nearest neighbours, and how often it finds the right class."""
+"""Exact retrieval of nearest neighbours, and its recall of the right class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK_QUERIES = 256  # queries whose distances to the whole gallery are held at
 def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
     """Return the indices of the k nearest gallery rows of each query, nearest first.
 
-    Exact, by Euclidean distance; of equally near rows the first comes first.
+    Exact, by Euclidean distance; equally near rows are in the order of the gallery.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def hit_ranks(
     *,
     own: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Return how many gallery rows come before the first of the query's class.
+    """Return the number of gallery rows nearer than the first of the query's class.
 
     A query has a hit among its k nearest exactly if this is below k, so that one pass serves every
     k, without sorting.
@@ -75,12 +75,12 @@ def hit_ranks(
     y_gallery : array-like of shape (n_gallery,)
         Labels, integers.
     own : array-like of shape (n_queries,), ints, or None
-        Which gallery row is the query itself and left out; -1 for none, None for none at all.
+        The gallery row that is the query itself and left out; -1 for none, None without any.
 
     Returns
     -------
     ndarray of shape (n_queries,), int64
-        n_gallery where no other row has the query's class, such as a class of one image.
+        n_gallery if no other row has the query's class, such as a class of one image.
 
     Raises
     ------
@@ -159,19 +159,19 @@ def recall_at_k(
 def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> float:
     r"""Return the largest Recall@k that any (epsilon, delta)-private query can have.
 
-    The query's class c is uniform on C classes; whatever is done with the release o, k items come
-    back, of a set L(o) of at most k classes; the recall is :math:`a = C^{-1} \sum_c P_c(c \in L)`.
-    For replace-one neighbours :math:`P_c(c \in L) \le e^\epsilon P_{c'}(c \in L) + \delta` for
-    every :math:`c'`. Averaged over all :math:`c' \ne c` and over c, with :math:`\sum_c P_{c'}(c \in
-    L) \le k`, and with the complements :math:`c \notin L` in the same way,
+    The query's class c is uniform on C classes; any use of the release o returns k items, of a set
+    L(o) of at most k classes; the recall is :math:`a = C^{-1} \sum_c P_c(c \in L)`. For replace-one
+    neighbours :math:`P_c(c \in L) \le e^\epsilon P_{c'}(c \in L) + \delta` for every :math:`c'`.
+    Averaged over all :math:`c' \ne c` and over c, with :math:`\sum_c P_{c'}(c \in L) \le k`, and
+    with the complements :math:`c \notin L` in the same way,
 
     .. math:: a \le \frac{k e^\epsilon + (C - 1) \delta}{C - 1 + e^\epsilon}, \qquad
               a \le \frac{(e^\epsilon - 1)(C - 1) + k + (C - 1) \delta}{1 + e^\epsilon (C - 1)},
 
-    whose lesser one this is. Both are k / C at epsilon = delta = 0, the first is at most
+    and this is the smaller one. Both are k / C at epsilon = delta = 0, the first is at most
     :math:`e^\epsilon k / C + \delta`, and with k = 1 and delta = 0 randomised response attains it.
-    Public data, gallery and labels of the others change nothing. A query that is itself left out
-    of the gallery is one of k + 1 items that come back: give k + 1 to be exact there.
+    Public data, gallery and labels of the others change nothing. If the query is left out of the
+    gallery, it is one of k + 1 returned items: pass k + 1 to be exact.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
     delta : float
         In [0, 1).
     k : int
-        Items that come back, at least 1.
+        Number of returned items, at least 1.
     n_classes : int
         C, equally frequent among queries, at least 1.
 
@@ -214,7 +214,7 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
 
 
 def _blocks(queries: np.ndarray, gallery: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of queries and their squared distances to the gallery, but for a constant."""
+    """Yield slices of queries and their squared distances to the gallery, up to a constant."""
     is_direct = gallery.shape[1] <= _MAX_DIRECT
     if is_direct:
         columns = np.ascontiguousarray(gallery.T, dtype=np.float64)
@@ -255,7 +255,7 @@ def _ranks(
     own: np.ndarray,
     ranks: np.ndarray,
 ) -> None:
-    """Write how many come before the first of the query's class, ties in order of the gallery."""
+    """Write how many precede the first of the query's class, ties in order of the gallery."""
     n = y_gallery.size
     for i in range(y_queries.size):
         row, first, label = distances[i], -1, y_queries[i]

@@ -1,4 +1,4 @@
-"""How good a segmentation and its coefficients are."""
+"""Errors of a segmentation and of its coefficients."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def l2_error(coefficients: np.ndarray, y: np.ndarray) -> float:
     """Proportion of coefficient energy outside the true blocks, eq. (19) of the MTSC paper.
 
     The mean over the columns j of ``1 - ||z'_j||_2 / ||z_j||_2``, where ``z'_j`` keeps those
-    entries of ``z_j`` that belong to points of the class of point j. A column of zeros represents
-    nothing and leaves the ratio undefined: it counts as 1, so that no method gains by it.
+    entries of ``z_j`` that belong to points of the class of point j. A column of zeros leaves the
+    ratio undefined: it counts as 1, so that no method gains by it.
 
     Parameters
     ----------

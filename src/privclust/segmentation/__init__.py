@@ -1,4 +1,4 @@
-"""Subspace segmentation: cluster samples by which others they are combinations of."""
+"""Subspace segmentation: clusters of samples that are combinations of one another."""
 
 from privclust.segmentation._cass import CASS
 from privclust.segmentation._lrr import LRR

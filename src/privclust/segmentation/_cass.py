@@ -31,8 +31,8 @@ class CASS(SelfExpressiveClusterer):
               \lambda x_k^T m_k = x_k^T \nu \ (k \neq j), \ \|M\|_2 \leq 1,
 
     so that dividing both by ``max(1, ||M||_2)`` gives a lower bound: a column is done when its
-    duality gap is at most `tol` times its objective. This guarantee is why the method is
-    preferred here to the alternating direction method of Lu et al., and it is several times faster.
+    duality gap is at most `tol` times its objective. The method is preferred here to the
+    alternating direction method of Lu et al. for this guarantee, and it is several times faster.
 
     Memory is of order ``n_samples * r^2``.
 

@@ -1,6 +1,6 @@
 """Multi-task subspace clustering and its single-task case, sparse Bayesian learning.
 
-The derivation, the updates and what is not in the paper stand at the head of `_mtsc_solver`.
+`mtsc_solver` describes the derivation, the updates and our additions to the paper.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
 class _EvidenceClusterer(SelfExpressiveClusterer):
-    """What SBL and MTSC have in common: parameters, units, restarts, fitted attributes."""
+    """The base class of SBL and MTSC: parameters, units, restarts, fitted attributes."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         return self._keep(best.continued(X, schedule) if is_one_of_many else best)
 
     def _sparse_coefficients(self, samples):
-        """Return Z of SSC: affine and with noise where X is projected, else its equality form."""
+        """Return Z of SSC: affine and with noise if X is projected, else its equality form."""
         noisy = self.components_per_cluster is not None
         alpha = _SSC_ALPHA if noisy else None
         return SSC(1, alpha=alpha, affine=noisy, tol=_SSC_TOL).fit(samples.T).coefficients_
@@ -144,21 +144,21 @@ class SBL(_EvidenceClusterer):
         the last one is a tolerance; for noisy data it is the variance of the noise in a coordinate.
     prior_variance : float, default 1.0
         lambda_ni at the start, positive. Far below 1 the first coefficients follow the inner
-        products ``x_n' x_j``, so that near neighbours win: for data whose subspaces are curved or
-        nearly dependent, such as motions (1e-3 there).
+        products ``x_n' x_j``, so that near neighbours win: for data with curved or nearly dependent
+        subspaces, such as motions (1e-3 there).
     start : {"equal", "ssc", "both"}, default "equal"
-        Where to start: from equal variances, or from the two-step affinity of SSC
-        (`restart_variances`), which needs no annealing and has none. SSC is affine and allows for
-        noise where `components_per_cluster` is given, else it is the equality form.
+        The start: equal variances, or the two-step affinity of SSC (`restart_variances`), which
+        needs no annealing and has none. SSC is affine and allows for noise if
+        `components_per_cluster` is given, else it is the equality form.
     n_restarts : int, default 0
-        How often the annealing is repeated from the two-step affinity of the last answer. Of
-        several runs, each to ten times `tol`, the one with the lowest objective goes on to `tol`.
+        Number of repetitions of the annealing from the two-step affinity of the last answer. All
+        runs go to ten times `tol`, and the one with the lowest objective continues to `tol`.
     components_per_cluster : int or None, default None
         None works in all coordinates of the row space of X. Otherwise X is projected on its first
         ``components_per_cluster * n_clusters`` principal directions (not centred), and
-        `noise_start` and `noise_variance` are in units of the mean squared coordinate that this
-        leaves out, an estimate of the noise: for noisy data of known rank, such as 4 for the
-        trajectories of a rigid motion.
+        `noise_start` and `noise_variance` are in units of the mean squared coordinate left out, an
+        estimate of the noise: for noisy data of known rank, such as 4 for the trajectories of a
+        rigid motion.
     n_annealing : int, default 100
         Iterations from `noise_start` to `noise_variance`.
     tol : float, default 1e-4
@@ -183,7 +183,7 @@ class SBL(_EvidenceClusterer):
         ``1 / mean_j ||w_j||^2``: 1 for separate tasks, n_samples for one common prior.
     objective_history_, noise_history_, weight_penalty_history_ : ndarray of shape (n_iter_,)
         Objective (16) at the start of each iteration of the run that was kept, and its nu and beta.
-        Where these two stay the same the objective does not rise.
+        While these two are constant, the objective does not rise.
     restart_objectives_ : ndarray of shape (n_runs,)
         Objective at ten times `tol` of each run: from equal variances, from SSC, the restarts.
     n_iter_ : int
@@ -229,10 +229,10 @@ class MTSC(_EvidenceClusterer):
 
     Every sample is represented sparsely by the others, as in sparse Bayesian learning, but tasks
     share their prior variances: task j mixes the precisions of all tasks with weights w_j on the
-    simplex, which are learnt. Tasks of one subspace come to use the same samples, so that the
+    simplex, which are learnt. Tasks of one subspace use the same samples in the end, so that the
     affinity is dense within the clusters and empty between them. Minimises objective (16) of the
-    paper from starts and along a path that are ours (the paper's stand in a supplement that is not
-    at hand).
+    paper from our own starts and along our own path (the paper's are in a supplement that is not
+    available).
 
     Variances are in units of the mean squared norm of the samples, so that X may have any scale.
 
@@ -241,7 +241,7 @@ class MTSC(_EvidenceClusterer):
     n_clusters : int or None, default None
         Number of clusters; None estimates it by the eigengap. The coefficients do not depend on it.
     weight_penalty : float, default 0.3
-        beta of rho(W) = beta ||W||_F^2 in units of n_samples, since what it is weighed against is a
+        beta of rho(W) = beta ||W||_F^2 in units of n_samples, since the rest of the objective is a
         sum over the samples; positive. Small values leave the tasks separate, large ones make all
         tasks share one prior (see `effective_tasks_`).
     noise_start, noise_variance : float, default 3e-2, 1e-6

@@ -1,9 +1,9 @@
 """Compiled kernels of multi-task subspace clustering.
 
-Symmetric D x D matrices, one for each of N tasks, are held *packed*: an array of shape
-(D (D + 1) / 2, N) whose row ``a (a + 1) / 2 + b`` (``b <= a``) holds entry (a, b) of every task.
-Tasks are contiguous, so that one elimination step runs on many tasks at once in vector registers,
-and all the Sigma_j of a fit come from one matrix product with :func:`packed_outer_products`.
+Symmetric D x D matrices, one for each of N tasks, are stored *packed*: in an array of shape (D (D +
+1) / 2, N), row ``a (a + 1) / 2 + b`` (``b <= a``) has entry (a, b) of every task. Tasks are
+contiguous, so that one elimination step runs on many tasks at once in vector registers, and all the
+Sigma_j of a fit come from one matrix product with :func:`packed_outer_products`.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Orthonormal coordinates of data, in which the solvers work."""
+"""Orthonormal coordinates of data for the solvers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def largest_magnitude(samples: np.ndarray) -> float:
 def row_space(samples: np.ndarray, *, centre: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Return the singular values (r,) and the basis V (n, r) of the thin SVD ``X = U S V.T``.
 
-    `samples` is X (d, n), one column a sample; with `centre` the mean column is taken off first.
-    Directions whose singular value is at most ``max(d, n) * eps * ||X||_F`` are left out, so that r
-    is the numerical rank (0 for data of zeros).
+    `samples` is X (d, n), one sample per column; with `centre` the mean column is subtracted first.
+    Directions with a singular value of at most ``max(d, n) * eps * ||X||_F`` are left out, so that
+    r is the numerical rank (0 for data of zeros).
     """
     scale = np.linalg.norm(samples)
     if centre:

@@ -1,4 +1,4 @@
-"""What all estimators that segment subspaces have in common."""
+"""The base classes of estimators that segment subspaces."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SubspaceSegmenter(ClusterMixin, BaseEstimator):
         return self
 
     def _segment(self, X: np.ndarray, rng: np.random.Generator) -> None:
-        """Set `labels_`, `n_clusters_` and what they are made of; X is (n, d), float64."""
+        """Set `labels_`, `n_clusters_` and their sources; X is (n, d), float64."""
         raise NotImplementedError
 
 
@@ -80,9 +80,9 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample.
     n_clusters_ : int
-        Number of clusters asked for or estimated.
+        Number of clusters, given or estimated.
     n_iter_ : int
-        Iterations of the solver, where it is iterative.
+        Iterations of the solver, if it is iterative.
     """
 
     coefficients_: np.ndarray
@@ -111,13 +111,13 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
     def _coefficients(self, samples: np.ndarray) -> np.ndarray:
         """Return Z (n, n) for `samples` X.T (d, n): finite, float64, C order, one column a sample.
 
-        Sets `n_iter_` where the solver is iterative, and warns with
-        `sklearn.exceptions.ConvergenceWarning` where it stops at `max_iter`.
+        Sets `n_iter_` if the solver is iterative, and warns with
+        `sklearn.exceptions.ConvergenceWarning` if it stops at `max_iter`.
         """
         raise NotImplementedError
 
     def _warn_unconverged(self, n_open: int, n_columns: int) -> None:
-        """Say of how many columns the solver stopped at `max_iter`, if of any."""
+        """Warn with the number of columns for which the solver stopped at `max_iter`, if any."""
         if n_open:
             warn_caller(
                 f"{n_open} of {n_columns} columns did not reach tol={self.tol:g} in "

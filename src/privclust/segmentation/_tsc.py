@@ -23,19 +23,19 @@ _ROWS_A_NEIGHBOUR = 20  # rows of a cluster, of balanced ones, that a neighbour 
 class TSC(SubspaceSegmenter):
     r"""Thresholding-based subspace clustering (Heckel and Boelcskei).
 
-    Each row is joined to the s others with which its inner product is largest in absolute value;
-    an edge holds both ways. The clusters are the connected components of this graph (Algorithm 2 of
-    the private subspace clustering paper, a simplified form). Where `n_clusters` is given and the
-    graph has another number of components:
+    Each row is joined to the s others with the largest absolute inner products; edges are
+    undirected. The clusters are the connected components of this graph (Algorithm 2 of the private
+    subspace clustering paper, a simplified form). Where `n_clusters` is given and the graph has
+    another number of components:
 
     - with fewer, it is cut by normalised spectral clustering, as in the original algorithm, with
       the edge weights :math:`\exp(-2 \arccos |\langle x, x' \rangle| / (\|x\| \|x'\|))`;
     - with more, s was too small: it is doubled until there are no more than `n_clusters`.
 
-    Algorithm 2 takes inner products of the rows as they are, and so does this class: longer rows
-    are more often neighbours. The original algorithm scales rows to norm 1 first, which is left to
-    the caller. Its last step, to draw q rows of a cluster and take what they span, is not done
-    here: of clusters, `privclust.subspaces` finds the subspace that all their rows are nearest to.
+    Like Algorithm 2, this class uses inner products of the unscaled rows: longer rows are more
+    often neighbours. The original algorithm scales rows to norm 1 first, which is left to the
+    caller. Its last step, the span of q random rows of a cluster, is not done here:
+    `privclust.subspaces` finds the subspace nearest to all rows of a cluster.
 
     Costs O(n_samples^2 n_features) in matrix products; memory is O(n_samples s).
 
@@ -46,8 +46,8 @@ class TSC(SubspaceSegmenter):
     n_neighbors : int or None, default None
         s, less than the number of samples. None: a twentieth of a cluster,
         ``max(3, ceil(n_samples / (20 n_clusters)))``, which for clusters of one size is within the
-        range from 0.04 to 1/6 of a cluster that Lemma 3.5 asks for; without `n_clusters`,
-        ``max(3, ceil(log(n_samples)))``.
+        range of Lemma 3.5, from 0.04 to 1/6 of a cluster; without `n_clusters`, ``max(3,
+        ceil(log(n_samples)))``.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         For the starts of spectral clustering; nothing else is random.
 
@@ -65,10 +65,10 @@ class TSC(SubspaceSegmenter):
 
     Notes
     -----
-    Rows at right angles, to rounding, are never joined. A row of zeros, which lies in every
-    subspace, has no edges and gets label 0. Of equal inner products any may be taken. Where so many
-    rows are at right angles that even all of s = n_samples - 1 leaves more components than
-    `n_clusters`, the smallest ones share the last label.
+    Orthogonal rows, up to rounding, are never joined. A row of zeros, which lies in every subspace,
+    has no edges and gets label 0. Among equal inner products the choice is arbitrary. If even s =
+    n_samples - 1 leaves more components than `n_clusters`, because many rows are orthogonal, the
+    smallest ones share the last label.
 
     References
     ----------
@@ -167,9 +167,9 @@ def _neighbour_graph(rows, n_neighbors):
 
 
 def _components(graph, is_zero):
-    """Return how many components the rows that are not zero have, and of each row which.
+    """Return the number of components of nonzero rows, and the component of each row.
 
-    The largest component is the first, of equals the one that has the first row.
+    The largest component is the first; of equals, the one with the first row.
     """
     rows = np.flatnonzero(~is_zero)
     if not len(rows):

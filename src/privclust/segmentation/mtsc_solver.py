@@ -21,7 +21,7 @@ on (15)). By the determinant lemma, gamma_nj being the diagonal of Gamma_j,
   L = sum_j [ x_j' Sigma_j^-1 x_j + log|Sigma_j| - D log nu
               + sum_{n != j} (sum_i w_ij log lambda_ni - log gamma_nj) ] + beta ||W||_F^2.     (16')
 
-Updates. The paper's stand in a supplement that is not at hand; these follow from (16). Two bounds
+Updates. The paper's are in a supplement that is not available; these follow from (16). Two bounds
 hold for all Lambda and W, with equality at the current ones if z_j is (13) and S_nj the posterior
 variance of z_nj, i.e. entry n of the diagonal of (Gamma_j^-1 + X_j' X_j / nu)^-1:
 
@@ -44,17 +44,17 @@ W = I decouples the tasks: lambda_nj = E_nj, sparse Bayesian learning (Tipping 2
 
 After the annealing of nu the steps in log Lambda are stretched by a factor that grows from 1 while
 L falls (adaptive over-relaxation, Salakhutdinov and Roweis 2003); a step that would raise L is
-taken back and the plain one done, so that L never rises and its stationary points are the same.
-The plain updates need three to four times as many iterations for the same L on filmed motions.
+replaced by the plain one, so that L never rises and its stationary points are the same. The plain
+updates need three to four times as many iterations for the same L on filmed motions.
 
-What is ours, not the paper's: nu is annealed, since L is rough for small nu; the first iterations
-keep W = I; and of several starts, such as the two-step affinity of SSC or of the last answer, the
-run with the lowest L goes on to the end. With the ideal block-sparse answer as its start L ends far
-lower than from equal variances: what limits the plain descent is its local minima, not L.
+Additions to the paper: nu is annealed, since L is rough for small nu; the first iterations keep W =
+I; and among several starts, such as the two-step affinity of SSC or of the last answer, the run
+with the lowest L is completed. From the ideal block-sparse answer, L ends far lower than from equal
+variances: its local minima limit the plain descent, not L.
 
 Cost. One iteration is two products of M N^2 multiplications, M = D (D + 1) / 2, three of N^3, one
 of D N^2, and N symmetric inverses of order D; memory is O(N^2 + D^2 N). L does not change when X is
-multiplied by an orthogonal matrix, nor, but for a constant, when rows of zeros are left out: the
+multiplied by an orthogonal matrix, nor (up to a constant) when rows of zeros are left out: the
 estimators replace X by its principal coordinates, so that D is its rank.
 """
 
@@ -81,10 +81,10 @@ _LEAST_VARIANCE = 1e-300
 
 @dataclass(frozen=True)
 class Schedule:
-    """What one descent on (16) uses at each iteration.
+    """The parameters of one descent on (16) at each iteration.
 
     `noise_variances` (n_annealing,) are nu, positive, and `weight_penalties` (n_annealing,) beta;
-    their last values hold from then on. Without penalties W = I and rho(W) is left out (sparse
+    their last values apply afterwards. Without penalties W = I and rho(W) is left out (sparse
     Bayesian learning). `max_iter` is at least n_annealing. After the annealing the descent stops
     once the last `WINDOW` iterations lowered L by at most `tol` per coefficient each, in their
     mean.
@@ -110,11 +110,11 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a descent on (16) ended; matrices are (N, N), the histories (n_iter,).
+    """The result of a descent on (16); matrices are (N, N), the histories (n_iter,).
 
-    `coefficients` is Z, eq. (13), at the last Lambda and W whose objective was computed; column i
-    of `variances` is the diagonal of Lambda_i, column j of `weights` mixes the variances of task j.
-    `objective` has L at the start of each iteration, for the nu and beta of that iteration;
+    `coefficients` is Z, eq. (13), at the last Lambda and W with a computed objective; column i of
+    `variances` is the diagonal of Lambda_i, column j of `weights` mixes the variances of task j.
+    `objective` is L at the start of each iteration, for the nu and beta of that iteration;
     `converged` says whether its last decreases were at most the tolerance.
     """
 
@@ -127,7 +127,7 @@ class Solution:
     converged: bool
 
     def continued(self, X: np.ndarray, schedule: Schedule) -> Solution:
-        """Descend on from here, without annealing, for what is left of `max_iter` iterations."""
+        """Continue the descent, without annealing, for the rest of `max_iter` iterations."""
         n_left = schedule.max_iter - self.objective.size + 1
         if n_left < 2:
             return self
@@ -218,7 +218,7 @@ def _update_weights(
 
 
 class _Descent:
-    """Lambda, W and L at one nu and beta; steps are tried and taken back where L would rise."""
+    """Lambda, W and L at one nu and beta; steps that would raise L are undone."""
 
     def __init__(
         self, X: np.ndarray, schedule: Schedule, variances: np.ndarray, weights: np.ndarray | None
@@ -248,7 +248,7 @@ class _Descent:
             self.squared_weights = np.einsum("ji,ji->", self.weights, self.weights)
 
     def stretched_step(self, iteration: int, objective: float) -> float:
-        """Do a stretched step, or where L would rise the plain one, and return L after it."""
+        """Do a stretched step, or the plain one if L would rise, and return L."""
         before = self.variances, self.weights, self.squared_weights
         moments = self.e_step.moments.copy()
         self.step(iteration, self.stretch)
@@ -313,8 +313,8 @@ def restart_variances(coefficients: np.ndarray, floor: float) -> np.ndarray:
 
     Samples of one subspace that are not linked have neighbours in common; links between subspaces
     have few. With A = |Z| + |Z|' and P = diag(A 1)^-1/2 A diag(A 1)^-1/2, entry (n, j) is that of
-    P^2 relative to the largest of its column off the diagonal, at least `floor` in (0, 1], what an
-    unlinked sample starts from; the diagonal is 1.
+    P^2 relative to the largest of its column off the diagonal, at least `floor` in (0, 1], the
+    start of an unlinked sample; the diagonal is 1.
     """
     affinity = np.abs(coefficients)
     affinity = affinity + affinity.T

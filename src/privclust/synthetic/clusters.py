@@ -20,11 +20,10 @@ _AXIS_RATIO = 5.0  # largest, of "elongated"
 
 
 class MixtureRows:
-    """Rows of a Gaussian mixture that are drawn when they are asked for, by chunks.
+    """Rows of a Gaussian mixture, drawn on request by chunks.
 
-    Rows belong to chunks of `chunk` rows, and a chunk to a generator of its own, keyed by the seed
-    and the chunk's number. Any range of rows is therefore the same bytes, whoever draws it, in
-    whichever order and however split; nothing is kept.
+    Each chunk of `chunk` rows has its own generator, keyed by the seed and the chunk's number. Any
+    range of rows therefore has the same bytes, in any order and division; nothing is stored.
 
     Parameters
     ----------
@@ -33,14 +32,14 @@ class MixtureRows:
     centers : array-like of shape (n_clusters, n_features)
         Means.
     seed : int
-        Decides everything that is drawn, >= 0.
+        Determines all draws, >= 0.
     factors : array-like of shape (n_clusters,) or (n_clusters, n_features, n_features) or None
         Standard deviations of spherical components, or matrices A of covariance A A'. None: unit
         covariances.
     weights : array-like of shape (n_clusters,) or None
         Positive shares of the components, which need not sum to 1. None: equal shares.
     chunk : int
-        Rows of a chunk. Another number gives other rows.
+        Rows per chunk. Another number gives other rows.
 
     Attributes
     ----------
@@ -92,7 +91,7 @@ class MixtureRows:
         Parameters
         ----------
         start, stop : int
-            Range of rows; None for all that follow.
+            Range of rows; None for all remaining.
         dtype : numpy dtype, default=float64
             float32 rows are the float64 rows, rounded.
 
@@ -125,7 +124,7 @@ class MixtureRows:
         return rows
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield a chunk's number and the range of its rows, for each that the range meets."""
+        """Yield the number of each chunk in the range, and the range of its rows."""
         stop = self.n_samples if stop is None else stop
         check_integer("start", start, minimum=0)
         check_integer("stop", stop, minimum=start)
@@ -143,7 +142,7 @@ class MixtureRows:
         return np.random.Generator(np.random.PCG64DXSM(sequence))
 
     def _labels(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
-        """Draw the components of a chunk's first rows, and leave the generator at its numbers."""
+        """Draw the components of a chunk's first rows; the generator then draws the rows."""
         labels = np.empty(n_rows, dtype=np.int64)
         _choose(rng.random(self._chunk), self._edges, labels)
         return labels
@@ -162,8 +161,8 @@ def draw_mixture(
 ) -> MixtureRows:
     r"""Draw a mixture of Gaussians and return its rows.
 
-    Means are drawn from :math:`N(0, (1.5\, k^{1/d})^2 I_d)` whatever the shape, and with one seed
-    they are the same.
+    Means are drawn from :math:`N(0, (1.5\, k^{1/d})^2 I_d)`, and one seed gives the same means for
+    all shapes.
 
     ==============  ==============================================================================
     shape           components
@@ -181,9 +180,9 @@ def draw_mixture(
     n_samples, n_clusters, n_features : int
         n, k, d; >= 1.
     seed : int
-        Decides everything that is drawn, >= 0.
+        Determines all draws, >= 0.
     chunk : int
-        As of `MixtureRows`.
+        As for `MixtureRows`.
 
     Returns
     -------
@@ -219,7 +218,7 @@ def draw_mixture(
 
 
 def _elongated(d: int, rng: np.random.Generator) -> np.ndarray:
-    """Return A of a random covariance A A' whose average variance is 1."""
+    """Return A of a random covariance A A' with average variance 1."""
     spreads = _AXIS_RATIO ** rng.random(d)
     spreads /= np.sqrt(np.mean(spreads**2))
     directions, _ = np.linalg.qr(rng.standard_normal((d, d)))
@@ -239,7 +238,7 @@ def _factors(factors: ArrayLike, k: int, d: int) -> np.ndarray:
 
 
 def _edges(weights: ArrayLike, k: int) -> np.ndarray:
-    """Return where one component's part of [0, 1) ends and the next begins."""
+    """Return the boundaries of the components' parts of [0, 1)."""
     array = np.ones(k) if weights is None else np.array(weights, dtype=np.float64)
     if array.shape != (k,) or not np.isfinite(array).all() or not (array > 0).all():
         raise ValueError(f"weights must be {k} positive numbers, got {weights!r}")
@@ -248,7 +247,7 @@ def _edges(weights: ArrayLike, k: int) -> np.ndarray:
 
 @kernel()
 def _choose(uniform: np.ndarray, edges: np.ndarray, labels: np.ndarray) -> None:
-    """Write the part of [0, 1) that each number lies in; counting them all needs no branches."""
+    """Write the part of [0, 1) of each number; counting without branches."""
     for i in range(labels.size):
         label = 0
         for edge in edges:

@@ -11,7 +11,7 @@ from privclust.core.validation import check_integer
 def generate(
     seed: int, n_classes: int = 10, n_images: int = 60, size: int = 32
 ) -> dict[str, np.ndarray]:
-    r"""Generate images of coloured gratings: a substitute that is comparable with no photographs.
+    r"""Generate images of coloured gratings: a substitute, not comparable with photographs.
 
     A class has two colours, a frequency and an orientation; its images,
 

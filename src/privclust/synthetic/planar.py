@@ -100,7 +100,7 @@ def three_gaussians(
     n : int
         Number of points, >= 1.
     rng : numpy.random.Generator
-        Source of all that is drawn.
+        Source of all draws.
     geometry : {"apart", "close"}, default="apart"
         Which of `GEOMETRIES`.
 
@@ -141,19 +141,19 @@ def map_points(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Place people in towns of a German state, and one in `N_PEOPLE` far to the north-west.
 
-    Stands for the data of Figure 1 of the paper, 104 people simulated from rates that a
-    statistics office published by marital status and place of origin; neither the rates nor the
-    points are available. Here everything is generated: 103 people in six towns of
-    Baden-Wuerttemberg, the single in the west and the divorced or widowed in the east, and one,
-    the only one who is married, in North Rhine-Westphalia, whose position is therefore what EM
-    finds as the mean of a component. With more copies the far region holds several people.
+    Stands for the data of Figure 1 of the paper, 104 people simulated from published rates of a
+    statistics office by marital status and place of origin; neither the rates nor the points are
+    available. Here everything is generated: 103 people in six towns of Baden-Wuerttemberg (single
+    in the west, divorced or widowed in the east), and one married person in North Rhine-Westphalia.
+    EM finds the position of this person as the mean of a component. With more copies the far region
+    has several people.
 
     Parameters
     ----------
     n_copies : int
-        How many times as many people as in the paper's panel A, >= 1; panel C has 50.
+        Multiple of the number of people in the paper's panel A, >= 1; panel C has 50.
     rng : numpy.random.Generator
-        Source of all that is drawn.
+        Source of all draws.
 
     Returns
     -------
@@ -255,7 +255,7 @@ def from_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.nd
 
 
 def _fitting(points: ArrayLike, center: ArrayLike, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and center as arrays whose shapes fit."""
+    """Return points and center as arrays of matching shapes."""
     check_real("radius", radius)
     points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)
     if points.ndim != 2 or center.shape != points.shape[1:]:

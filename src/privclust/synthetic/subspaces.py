@@ -36,7 +36,7 @@ def random_subspaces(
     ambient_dimension : int
         Dimension of the space around them, >= 1.
     rng : numpy.random.Generator
-        Source of all that is drawn.
+        Source of all draws.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise that is added to each ambient coordinate, >= 0.
         With `unit_norm` it is relative to points that have norm 1 before it is added.
@@ -115,7 +115,7 @@ def subspace_mixture(
     dimension : int
         Dimension q of each subspace, 1 .. n_features.
     rng : numpy.random.Generator
-        Source of all that is drawn.
+        Source of all draws.
     noise : float, default=0.0
         Standard deviation sigma of each coordinate of the noise, >= 0.
 
