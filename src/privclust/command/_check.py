@@ -1,4 +1,4 @@
-"""``privclust cluster --check``: what declared columns hold, for whoever holds the table."""
+"""``privclust cluster --check``: the content of declared columns, for the holder of the table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ENOUGH = 0.5  # of the unreadable entries: a notation that reads more of them i
 
 
 class _Seen:
-    """What was seen of a column."""
+    """The entries seen of a column."""
 
     def __init__(self, ends: Any) -> None:
         self.ends, self.encoder = ends, TableEncoder({"c": ends or _ANY})
@@ -58,7 +58,7 @@ class _Seen:
                 self.n_outside += int(((known < low) | (known > high)).sum())
 
     def _unreadable(self, cell: Any) -> None:
-        """Keep the form of an entry, and which notations would read it."""
+        """Record the form of an entry, and the notations that would read it."""
         text = cell if isinstance(cell, str) else type(cell).__name__
         form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))[:40]
         self.forms[form] = self.forms.get(form, 0) + 1
@@ -68,7 +68,7 @@ class _Seen:
                 self.read_by[how] += not np.isnan(read(cell))
 
     def lines(self, name: str, n_rows: int) -> list[str]:
-        """Return what is said of the column."""
+        """Return the lines about the column."""
         share = 100.0 / max(n_rows, 1)
         lines = [
             f"{name}: {self.n_missing:,} missing ({self.n_missing * share:.1f} %), "
@@ -88,7 +88,7 @@ class _Seen:
 
 
 def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | None) -> None:
-    """Print what declared columns hold, in exact numbers."""
+    """Print the content of declared columns, in exact numbers."""
     seen = {name: _Seen(ends) for name, ends in declared.items()}
     n_rows, n_nobody = 0, 0
     for part in table.columns([*declared, *([groups] if groups else [])]):

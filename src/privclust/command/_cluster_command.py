@@ -90,7 +90,7 @@ def _add_columns(add) -> None:
 
 
 def _add_privacy(add) -> None:
-    """Add what privacy is asked for."""
+    """Add the arguments on privacy."""
     delta = "well below one over the number of records, such as 1e-6; 0 needs far more noise"
     add_epsilon_and_delta(add, required=False, delta=delta)
     add_neighbours(add)
@@ -104,7 +104,7 @@ def _add_privacy(add) -> None:
 
 
 def _share(text: str) -> float:
-    """A part of the budget, below one half."""
+    """A share of the budget, below one half."""
     value = number(text)
     if not 0.0 < value <= 0.5:
         raise argparse.ArgumentTypeError(f"must be greater than 0, at most 0.5, got {text!r}")
@@ -165,8 +165,8 @@ def _run(args) -> None:
 def _read(table, args, declared: dict[str, Any]):
     """Return columns, encoded where they are declared, else as numbers; entries; and persons.
 
-    Of entries (n, 2 d) it is said which are missing, and which cannot be read. How many rows there
-    are is said only where it is public.
+    Entries (n, 2 d) are flags of missing and of unreadable entries. The number of rows is printed
+    only if it is public.
     """
     import numpy as np
 
@@ -203,7 +203,7 @@ def _read(table, args, declared: dict[str, Any]):
 
 
 def _private_bounds(columns, groups, declared, unknown, args):
-    """Return private bounds, if any are to be found, and declarations that have them.
+    """Return private bounds, if any are requested, and declarations with them.
 
     Columns of numbers are then encoded by them.
     """
@@ -258,7 +258,7 @@ def _missing(unread, groups, args):
 
 
 def _fitted(columns, groups, declared, bounds, args):
-    """Return the model and what it warned of."""
+    """Return the model and its warnings."""
     import numpy as np
 
     from privclust.kmeans import CompressiveKMeans
@@ -292,7 +292,7 @@ def _fitted(columns, groups, declared, bounds, args):
 
 
 def _with_table(model, encoder, missing):
-    """Return the sketch of a model, and what was declared and counted of the table."""
+    """Return the sketch of a model, with declarations and counts of the table."""
     from dataclasses import replace
 
     import numpy as np
@@ -307,7 +307,7 @@ def _with_table(model, encoder, missing):
 
 
 def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
-    """Write all files, and say what was found."""
+    """Write all files, and print the result."""
     from dataclasses import replace
 
     from privclust.decoding._cluster_count import MOST_CLUSTERS

@@ -1,4 +1,4 @@
-"""What the command line declares of a table's columns."""
+"""Declarations of a table's columns on the command line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MISSING_SHARE = 0.02  # docs/table.md says what it costs and how well it counts
 
 
 class Declarations(argparse.Action):
-    """Collect ``NAME=VALUE`` of several arguments, each of which may hold some between commas."""
+    """Collect ``NAME=VALUE`` from several arguments, each with one or more between commas."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        """Add to what there is."""
+        """Add to the declarations."""
         declared = dict(getattr(namespace, self.dest) or {})
         for item in (item for value in values for item in _items(value)):
             name, equals, text = item.partition("=")
@@ -27,7 +27,7 @@ class Declarations(argparse.Action):
 
 
 def _items(text: str) -> list[str]:
-    """Split at commas; what has no ``=`` belongs to the item before, as in ``city=Paris, TX``."""
+    """Split at commas; a part without ``=`` continues the previous item: ``city=Paris, TX``."""
     items: list[str] = []
     for part in text.split(","):
         if items and "=" not in part:
@@ -38,7 +38,7 @@ def _items(text: str) -> list[str]:
 
 
 def add_notation(add) -> None:
-    """Add how texts of tables are written."""
+    """Add the arguments on the notation of texts."""
     add_delimiter(add)
     add("--decimal", default=".", metavar="C", help="mark before decimals in a text; default: .")
     add("--thousands", default="", metavar="C", help="mark between groups of three digits")
@@ -47,7 +47,7 @@ def add_notation(add) -> None:
 
 
 def add_declarations(add) -> None:
-    """Add what declares columns."""
+    """Add the arguments that declare columns."""
     add(
         "--bounds",
         action=Declarations,
@@ -74,7 +74,7 @@ def add_declarations(add) -> None:
 
 
 def opened_table(path: str, args):
-    """Return the table in a file, of texts in the declared notation."""
+    """Return the table in a file, with texts in the declared notation."""
     from privclust.records.files import kind_of_file
     from privclust.records.notation import Notation
     from privclust.records.table_files import open_table
@@ -96,7 +96,7 @@ def kind_of_ends(ends: Any) -> str:
 
 
 def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[float, float]:
-    """Return epsilon and delta of a share of the budget: with a delta, of Gaussian noise."""
+    """Return epsilon and delta of a share of the budget; with a delta for Gaussian noise."""
     from privclust.privacy.measurements import gaussian_part
 
     if share < 1.0 and delta:
@@ -105,7 +105,7 @@ def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[f
 
 
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
-    """Return what is declared of columns, in their order, and those whose bounds are to be found.
+    """Return the declarations of columns, in order, and the columns without bounds.
 
     Usage errors name the column.
     """

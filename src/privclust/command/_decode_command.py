@@ -85,7 +85,7 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> None:
-    """Merge sketches, find what they tell, write it as CSV."""
+    """Merge sketches, decode them, and write the result as CSV."""
     _check_arguments(args)
     if args.output is not None:
         check_output(args.output, args.sketches, "CSV", args.force)
@@ -113,7 +113,7 @@ def _run(args) -> None:
 
 
 def _check_arguments(args) -> None:
-    """Refuse what does not go together, before anything is read."""
+    """Refuse conflicting arguments, before anything is read."""
     if args.bounds is not None and not args.bounds[0] < args.bounds[1]:
         args.usage_error("--bounds: LOW must be less than HIGH")
     if args.subspaces:
@@ -168,7 +168,7 @@ def _clusters(args):
 
 
 def _in_units(sketch, encoder, decoded, hidden: str, args):
-    """Return clusters in units, as text, and remarks on them; write the report asked for."""
+    """Return clusters in units, as text, and remarks on them; write the report if requested."""
     from privclust.decoding import hidden_by_noise, standard_errors
     from privclust.report import TableClusters, write
     from privclust.report.missing import missing_remarks
@@ -187,7 +187,7 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
 
 
 def _centers(sketch, decoded, args) -> str:
-    """Return centers as they are, with their weights, as the text of a table."""
+    """Return unscaled centers with their weights, as the text of a table."""
     import numpy as np
 
     from privclust.decoding import standard_errors
@@ -271,18 +271,18 @@ def _features(sketch) -> list[str]:
 
 
 def _line(values) -> str:
-    """Return numbers as they are read back to the last bit."""
+    """Return numbers as text that is read back exactly."""
     return ",".join(repr(float(value)) for value in values)
 
 
 def _remark(what: str, sketch, args) -> str:
-    """Say what was made of how much."""
+    """Return a remark on the number of records."""
     n_sketches = "1 sketch" if len(args.sketches) == 1 else f"{len(args.sketches)} sketches"
     return f"{what} from {count(sketch)} in {n_sketches}"
 
 
 def _merged(paths: list[str], sketch_type, sums_of: Callable):
-    """Return the sum of sketches, in whatever order they are named, or name two that do not merge.
+    """Return the sum of sketches, in any order, or raise an error that names two that do not merge.
 
     Noisy sums are added up in the order of their bytes: rounding, and with it the seed that the
     decoder takes from the sums, must not depend on the order of files.
@@ -322,19 +322,19 @@ def _check_mergeable(first, other) -> None:
 
 
 def _statement(sketch) -> str | None:
-    """The first line of a sketch's guarantee; None where it has none."""
+    """The first line of a sketch's guarantee; None if it has none."""
     return None if sketch.guarantee is None else str(sketch.guarantee).splitlines()[0]
 
 
 def _most_clusters(sketch) -> int:
-    """Return the most clusters that a sketch's numbers can tell."""
+    """Return the largest number of clusters that a sketch can determine."""
     return max(2 * sketch.n_frequencies // (sketch.n_features + 1), 1)
 
 
 def _check_clusters(n_clusters: int, sketch) -> None:
-    """Refuse more clusters than a sketch's numbers can tell: each has d coordinates and a weight.
+    """Refuse more clusters than a sketch can determine: each has d coordinates and a weight.
 
-    That is half as strict as the decoder's warning: it may be wanted, but this cannot be solved.
+    The decoder warns at half this number; beyond this one there is no unique solution.
     """
     m, d, most = sketch.n_frequencies, sketch.n_features, _most_clusters(sketch)
     if n_clusters > most:

@@ -1,8 +1,8 @@
 """The command ``privclust``: its own commands, and those of packages installed next to it.
 
 A command is a module with a function ``add_to(commands)``, which adds the command's parser. The
-parser names the function that runs the command. Nothing that takes long to import is imported
-before the arguments have been understood.
+parser names the function that runs the command. Slow imports follow after the arguments have been
+parsed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     Parameters
     ----------
     argv : list of str or None
-        Arguments; those of the process where None.
+        Arguments; None for those of the process.
 
     Returns
     -------
@@ -38,13 +38,13 @@ def main(argv: list[str] | None = None) -> int:
     Raises
     ------
     SystemExit
-        With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
+        With code 2 and one line, if the arguments are invalid; 0 for ``--help``.
     """
     return run(parser(), argv)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; the documentation is made from it as well."""
+    """Return the parser of all commands, which the documentation also uses."""
     whole = Parser(prog="privclust", description="Clustering under differential privacy.")
     whole.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _commands() -> Iterator[ModuleType]:
-    """Yield the modules of all commands, those of other packages last."""
+    """Yield the modules of all commands; those of other packages come last."""
     yield from (_cluster_command, _sketch_command, _decode_command, _plan_command)
     for entry in sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name):
         yield entry.load()

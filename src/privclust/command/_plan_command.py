@@ -1,4 +1,4 @@
-"""``privclust plan``: what a budget buys, before it is spent."""
+"""``privclust plan``: the expected error of a budget, before it is spent."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _run(args) -> None:
 
 
 def _counts(args, epsilon: float) -> str:
-    """Return what counts of missing entries take of the budget, and how well they count."""
+    """Return the budget share of counts of missing entries, and their error."""
     from privclust.preprocessing import CountsByColumn
 
     share = part_of_budget(epsilon, args.delta, MISSING_SHARE)
@@ -112,7 +112,7 @@ def _counts(args, epsilon: float) -> str:
 
 
 def _planned(args, method, epsilon, advance):
-    """Return how simulated fits of a method come out, with the noise that serves it best."""
+    """Return the errors of simulated fits of a method, with its best noise."""
     import privclust.kmeans
     from privclust.kmeans import plan
 
@@ -140,7 +140,7 @@ def _planned(args, method, epsilon, advance):
 
 
 def _least(outcomes) -> str:
-    """Return which method had the least error, in the middle and in a bad fit."""
+    """Return the method with the least error, for a median fit and a bad fit."""
     middle = min(outcomes, key=lambda method: outcomes[method].median)
     bad = min(outcomes, key=lambda method: outcomes[method].interval[1])
     return middle if middle == bad else f"{middle}, and in a bad fit {bad}"

@@ -1,4 +1,4 @@
-"""Files of records that a command adds up, each record once."""
+"""Files of records for a command, with each record used once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
 class Piece(NamedTuple):
     """Some records of a file.
 
-    `rows` (n, n_features) have NaN where an entry is missing or cannot be read. `persons` are those
-    of the rows, None for nobody. `unread` says which entries are missing, and which cannot be read.
+    `rows` (n, n_features) have NaN for missing or unreadable entries. `persons` are those of the
+    rows, None without an ID. `unread` flags missing and unreadable entries.
     """
 
     rows: Any
@@ -66,7 +66,7 @@ def records_of(path: str, args, encoder, groups: str | None) -> Records:
 
 
 def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
-    """Return the records of a table whose columns are declared."""
+    """Return the records of a table with declared columns."""
     from privclust.command._declared_columns import kind_of_ends, opened_table
 
     table = opened_table(path, args)
@@ -88,7 +88,7 @@ def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
 
 
 def check_columns(files: list[Records], n_features: int, needed_by: str) -> None:
-    """Raise where a file has another number of columns, or two name theirs differently."""
+    """Raise an error if a file has another number of columns, or other names."""
     for file in files:
         if file.n_features != n_features:
             raise ValueError(
@@ -116,7 +116,7 @@ class Twins:
             self._sample = sample.name
 
     def watched(self, file: Records) -> Iterator[Piece]:
-        """Yield the pieces of a file; raise a ValueError where its records were seen before."""
+        """Yield the pieces of a file; raise a ValueError if its records were seen before."""
         import numpy as np
 
         sha, empty = hashlib.sha256(), True
@@ -139,7 +139,7 @@ class Twins:
 def check_distinct(
     files: list[str], public_sample: str | None, counts: Callable[[str], bool]
 ) -> None:
-    """Refuse records that would count twice, for which no noise is, and a private public sample."""
+    """Refuse records that would count twice, and a public sample that is private."""
     by_start: dict[tuple[int, bytes], list[str]] = {}
     for file in files:
         others = by_start.setdefault(_start(file), [])
@@ -160,15 +160,15 @@ def check_distinct(
 
 
 def _start(path: str) -> tuple[int, bytes]:
-    """Return a file's size and how it begins: of thousands few are compared in full."""
+    """Return a file's size and first bytes, so that few files are compared in full."""
     with open(path, "rb") as file:
         return os.path.getsize(path), hashlib.sha256(file.read(_START_BYTES)).digest()
 
 
 class Tally:
-    """How many records are left out, and how many entries of each column cannot be read.
+    """Numbers of records left out, and of missing and unreadable entries of each column.
 
-    `n_left_out` and `unread` (2, n_columns) are of records; `unread` is in units of 2^-30.
+    `n_left_out` and `unread` (2, n_columns) count records; `unread` is in units of 2^-30.
     """
 
     def __init__(self, n_columns: int | None) -> None:
@@ -178,7 +178,7 @@ class Tally:
         self.unread = None if n_columns is None else np.zeros((2, n_columns), dtype=np.int64)
 
     def add(self, piece: Piece, n_left_out: int, units) -> None:
-        """Add a piece, whose rows count so many units each."""
+        """Add a piece, with the weight of each row in units."""
         import numpy as np
 
         self.n_rows += len(piece.rows)
@@ -190,7 +190,7 @@ class Tally:
 def add_records(
     files: list[Records], sketcher, seen: Twins | None, tally: Tally, *, tells_number: bool
 ) -> None:
-    """Add up the rows of all files that count; say how many were read only with `tells_number`."""
+    """Add up the counting rows of all files; print their number only with `tells_number`."""
     import numpy as np
 
     from privclust.privacy.groups import UNIT_BITS, counted_rows
@@ -209,7 +209,7 @@ def add_records(
 
 
 def add_persons(files: list[Records], sketcher, seen: Twins | None, tally: Tally) -> None:
-    """Add up records by persons; nothing is said of how many records they have."""
+    """Add up records by persons, without printing their numbers of records."""
     import numpy as np
 
     from privclust.privacy.groups import Groups, counted_rows, whole_rows
@@ -245,7 +245,7 @@ def add_persons(files: list[Records], sketcher, seen: Twins | None, tally: Tally
 
 
 def public_sample(args, encoder) -> Records:
-    """Return the public sample, which may be without the column of persons."""
+    """Return the public sample; it may lack the column of persons."""
     try:
         return records_of(args.public_sample, args, encoder, args.groups)
     except ValueError:
@@ -253,7 +253,7 @@ def public_sample(args, encoder) -> Records:
 
 
 def first_rows(sample: Records, n_features: int):
-    """Return the first rows (n, n_features) of a public sample that have no NaN."""
+    """Return the first rows (n, n_features) without NaN of a public sample."""
     import numpy as np
 
     from privclust.privacy.groups import whole_rows

@@ -136,7 +136,7 @@ def _add_subspaces(group) -> None:
 
 
 def _add_frequencies(group) -> None:
-    """Which frequencies, drawn how, and how many of them a record is asked."""
+    """Add the arguments on frequencies and on measurements per record."""
     add = group.add_argument
     add("--like", metavar="SKETCH", help="use the frequencies and measurements of this sketch")
     add("--frequencies", type=positive_integer, metavar="M", help="how many, such as 10 k d")
@@ -174,7 +174,7 @@ def _add_privacy(group) -> None:
 
 
 def _run(args) -> None:
-    """Read files, add up, add noise, write: exact sums of a private sketch meet no disk."""
+    """Read files, add up, add noise, write; exact sums of a private sketch stay in memory."""
     from privclust.records.files import files_of
 
     _check_arguments(args)
@@ -238,12 +238,12 @@ def _holds_rows(file) -> bool:
 
 
 def _all_of(files) -> str:
-    """Return how many files there are, in words."""
+    """Return the number of files as text."""
     return "this file" if len(files) == 1 else f"these {len(files)} files"
 
 
 def _encoder(args):
-    """Return the encoder of columns that are declared, here or by the sketch of --like, or None."""
+    """Return the encoder of columns declared here or by the sketch of --like, or None."""
     from privclust.sketches import Sketch
 
     table = None if args.like is None else Sketch.load(args.like).table
@@ -274,14 +274,14 @@ def _encoder(args):
 
 
 def _sketched(encoder, unread):
-    """Return what a sketch carries of a declared table."""
+    """Return the information on a declared table that a sketch carries."""
     from privclust.sketches import SketchedTable
 
     return SketchedTable(dict(encoder.columns), encoder.missing, unread)
 
 
 def _counts_by_column(args, encoder):
-    """Return the noise on numbers of missing entries by column; None where there is none."""
+    """Return the noise on numbers of missing entries by column; None if there is none."""
     if args.epsilon is None or encoder is None or encoder.missing != "drop":
         return None
     from privclust.preprocessing import CountsByColumn
@@ -297,7 +297,7 @@ def _share_of_sums(counts) -> float:
 
 
 def _promise(args, sketcher, encoder):
-    """Return what the release would promise."""
+    """Return the guarantee of the release."""
     counts = _counts_by_column(args, encoder)
     promise = sketcher.promise(_share_of_sums(counts))
     if counts is None:
@@ -307,7 +307,7 @@ def _promise(args, sketcher, encoder):
 
 
 def _released(sketcher, encoder, tally, args):
-    """Return the sketch with noise, if any is asked for, and what it says of entries."""
+    """Return the sketch, with noise if requested, and its counts of entries."""
     import numpy as np
 
     sketch = replace(sketcher.exact(), left_out=tally.n_left_out)
@@ -319,7 +319,7 @@ def _released(sketcher, encoder, tally, args):
         return sketch
 
     def seeded(stream: int):
-        """Return a stream of its own: frequencies may have been drawn from the same number."""
+        """Return a separate stream, because frequencies may use the same seed."""
         seed = args.seed_noise
         return None if seed is None else np.random.default_rng([seed, stream])
 
@@ -349,7 +349,7 @@ def _released(sketcher, encoder, tally, args):
 
 
 def _check_arguments(args) -> None:
-    """Refuse what does not go together, before anything is read."""
+    """Refuse conflicting arguments, before anything is read."""
     if args.subspaces:
         for name in _OF_FREQUENCIES:
             if getattr(args, name) is not None:
@@ -379,7 +379,7 @@ def _check_arguments(args) -> None:
 
 
 def _check_frequencies(args) -> None:
-    """Refuse frequencies that are drawn and given, or neither."""
+    """Refuse frequencies that are both drawn and given, or neither."""
     drawn = ("frequencies", "law", "variance", "public_sample", "seed")
     if args.like is not None:
         for name in drawn:
@@ -399,7 +399,7 @@ def _check_frequencies(args) -> None:
 
 
 def _check_room(output: str, sketcher) -> None:
-    """Find out whether a sketch of its size fits on the disk."""
+    """Check that a sketch of its size fits on the disk."""
     check_write(Path(output), sketcher.n_bytes + _HEADER_BYTES)
 
 

@@ -1,7 +1,7 @@
-"""What a sketch is made of: features of clusters' shapes, or moments of directions.
+"""The kinds of sketches: features of clusters' shapes, or moments of directions.
 
-A sketcher has exact sums, to which chunks are added; says what a sketch of them would promise, and
-how large it is; and releases it.
+A sketcher has exact sums, to which chunks are added. It states the guarantee and size of their
+sketch, and releases it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FeatureSketcher:
         )
 
     def promise(self, share: float):
-        """Return what a release of a share of the budget would promise."""
+        """Return the guarantee of a release with a share of the budget."""
         from privclust.sketches import promise
 
         unit = unit_of_records(self._args)
@@ -55,7 +55,7 @@ class FeatureSketcher:
         self.sums.add(self.sums.clipped(rows), groups)
 
     def _check_sizes(self, rows, file) -> None:
-        """Refuse rows whose phases would be lost."""
+        """Refuse rows so large that their phases would be lost."""
         import numpy as np
 
         largest = self.sums.largest_value(rows.dtype)
@@ -69,7 +69,7 @@ class FeatureSketcher:
             )
 
     def exact(self):
-        """Return the sketch of what was added, which is not private."""
+        """Return the sketch of the added rows, which is not private."""
         from privclust.sketches import Sketch
 
         return Sketch.from_feature_sums(self.sums)
@@ -81,7 +81,7 @@ class FeatureSketcher:
         return release(sketch, **self._terms(share), random_state=random_state)
 
     def _terms(self, share: float) -> dict[str, Any]:
-        """Return what a release is asked for: noise of one kind where there are several."""
+        """Return the parameters of a release, with one kind of noise."""
         args = self._args
         of_several = "gaussian" if args.delta and share < 1.0 else "auto"
         return {
@@ -112,7 +112,7 @@ class MomentSketcher:
         self.n_bytes = 8 * (self.n_numbers + 1)
 
     def promise(self, share: float):
-        """Return what a release would promise."""
+        """Return the guarantee of a release."""
         from privclust.privacy import Neighbours
         from privclust.sketches.moment_release import measurement
 
@@ -123,11 +123,11 @@ class MomentSketcher:
         return noise.promise(seeded=args.seed_noise is not None, unit=unit_of_records(args))
 
     def add(self, rows, groups, file) -> None:
-        """Add rows that count: each by its direction."""
+        """Add rows that count, each by its direction."""
         self.sums.add(self.sums.clipped(rows), groups)
 
     def exact(self):
-        """Return the sketch of what was added, which is not private."""
+        """Return the sketch of the added rows, which is not private."""
         from privclust.sketches import MomentSketch
 
         return MomentSketch.from_sums(self.sums.total(), unit_of_records(self._args))
@@ -145,7 +145,7 @@ class MomentSketcher:
 
 
 def unit_of_records(args) -> str:
-    """Return what is protected: rows, or groups of them."""
+    """Return the protected unit: rows, or groups of them."""
     from privclust.privacy.groups import GROUP, ROW
 
     return ROW if args.groups is None else GROUP

@@ -11,7 +11,7 @@ from privclust.core.printable import printable
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {printable(message)} (see --help)\n")
@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Any, name: str, run: Callable[..., Any], summary: str, description: str
 ) -> argparse.ArgumentParser:
-    """Add a command's parser, whose arguments name what runs it and how to refuse them."""
+    """Add a command's parser, with the function that runs it and its usage error."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=description
     )
@@ -91,7 +91,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def add_delimiter(add: Callable[..., Any]) -> None:
-    """Add what stands between fields."""
+    """Add the delimiter of fields."""
     add(
         "--delimiter",
         type=delimiter,
@@ -101,7 +101,7 @@ def add_delimiter(add: Callable[..., Any]) -> None:
 
 
 def add_groups(add: Callable[..., Any], more: str = "") -> None:
-    """Add the column that says whose a row is."""
+    """Add the column that identifies persons."""
     add(
         "--groups",
         metavar="NAME",
@@ -114,7 +114,7 @@ def add_groups(add: Callable[..., Any], more: str = "") -> None:
 def add_neighbours(
     add: Callable[..., Any], more: str = "", default: str | None = "replace_one"
 ) -> None:
-    """Add which change of the records is hidden."""
+    """Add the neighbouring relation."""
     add(
         "--neighbours",
         choices=("replace_one", "add_remove"),
@@ -132,5 +132,5 @@ def add_epsilon_and_delta(add: Callable[..., Any], *, required: bool, delta: str
 
 
 def add_ledger(add: Callable[..., Any]) -> None:
-    """Add the file that costs are charged to."""
+    """Add the ledger file."""
     add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")

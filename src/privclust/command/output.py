@@ -1,4 +1,4 @@
-"""What a command prints beside its outcome, and whether its outcome can be written."""
+"""Messages of a command, and checks that its output can be written."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def count(sketch: Any) -> str:
 
 
 def say_left_out(sketch: Any) -> None:
-    """Print how many records contribute nothing, if any do."""
+    """Print the number of records left out, if any."""
     left_out, what = sketch.left_out, "records" if sketch.unit == "row" else "groups"
     if isinstance(left_out, int) and left_out:
         say(f"{left_out:,} {what} are left out: an entry is missing or cannot be read")
@@ -62,18 +62,18 @@ def say_left_out(sketch: Any) -> None:
 
 
 def say_privacy(sketch: Any) -> None:
-    """Print what the sketch and all that is made from it promise."""
+    """Print the guarantee of the sketch and of all its results."""
     say(_NOT_PRIVATE if sketch.guarantee is None else str(sketch.guarantee))
 
 
 def add_output(add: Callable[..., Any], metavar: str, description: str, **settings: Any) -> None:
-    """Add the arguments that `check_output` looks at."""
+    """Add the arguments that `check_output` uses."""
     add("-o", "--output", metavar=metavar, help=description, **settings)
     add("--force", action="store_true", help="replace the file to write, if it is there")
 
 
 def check_output(output: str, inputs: list[str | None], written_format: str, force: bool) -> None:
-    """Find out before hours of reading whether the outcome can be written."""
+    """Check, before hours of reading, that the output can be written."""
     target = Path(output)
     for path in inputs:
         if path is not None and os.path.realpath(path) == os.path.realpath(target):
@@ -95,7 +95,7 @@ def check_output(output: str, inputs: list[str | None], written_format: str, for
 
 
 def check_free(output: str, force: bool) -> None:
-    """Refuse to replace a file that nobody said to replace, and what is no file at all."""
+    """Refuse to replace a file without --force, or a path that is no file."""
     if not os.path.lexists(output):
         return
     if os.path.exists(output) and not os.path.isfile(output):
@@ -116,7 +116,7 @@ def check_write(target: Path, n_bytes: int) -> None:
 
 
 def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], force: bool) -> Path:
-    """Find out before anything is read whether such files can be written to a folder; make it."""
+    """Check, before anything is read, that files can be written to a folder; create it."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is no folder; name a folder to write into")
@@ -133,7 +133,7 @@ def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], fo
 
 @contextlib.contextmanager
 def written(output: str) -> Iterator[None]:
-    """Name in one line what could not be written, such as on a full disk."""
+    """Name in one line a file that could not be written, such as on a full disk."""
     try:
         yield
     except OSError as error:
@@ -141,7 +141,7 @@ def written(output: str) -> Iterator[None]:
 
 
 def print_result(text: str) -> None:
-    """Write a command's outcome to the standard output."""
+    """Write a command's result to the standard output."""
     try:
         with written("the standard output"):
             sys.stdout.write(text)
@@ -153,7 +153,7 @@ def print_result(text: str) -> None:
 
 
 def check_readable(inputs: list[str | None]) -> None:
-    """Find out before anything is read whether every input is a file that can be."""
+    """Check, before anything is read, that every input is a readable file."""
     for path in inputs:
         if path is not None and (reason := why_unreadable(path)):
             raise ValueError(f"{path}: {reason}")
@@ -161,7 +161,7 @@ def check_readable(inputs: list[str | None]) -> None:
 
 @contextlib.contextmanager
 def progress(total: int | None, unit: str = "records read") -> Iterator[Callable[[int], object]]:
-    """Give a function that is told how much more was done; while nothing is, show that it runs."""
+    """Yield a function to report progress; in idle times, show that the command is running."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -181,7 +181,7 @@ def progress(total: int | None, unit: str = "records read") -> Iterator[Callable
 
 @contextlib.contextmanager
 def _repeated(call: Callable[[], object], seconds: float) -> Iterator[None]:
-    """Call a function again and again meanwhile, from a thread."""
+    """Call a function repeatedly from a thread during the block."""
     is_over = threading.Event()
 
     def repeat() -> None:
@@ -206,7 +206,7 @@ class _Lines:
         self._last = time.monotonic()
 
     def advance(self, count: int) -> None:
-        """Count what was done."""
+        """Count progress."""
         self._done += count
         if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()

@@ -22,7 +22,7 @@ class _Terminated(BaseException):
 
 
 def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
-    """Run the command that the arguments name and return its exit code.
+    """Run the command named by the arguments and return its exit code.
 
     Parameters
     ----------
@@ -30,18 +30,18 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         Its arguments have ``run``, a function that takes the parsed arguments and returns an exit
         code, or None for 0.
     argv : list of str or None
-        Arguments; those of the process where None.
+        Arguments; None for those of the process.
 
     Returns
     -------
     int
-        What the command returns; 1 if it failed, with one line on the standard error; 130 or 143
-        if it was interrupted or terminated.
+        The command's exit code; 1 if it failed, with one line on the standard error; 130 or 143 if
+        it was interrupted or terminated.
 
     Raises
     ------
     SystemExit
-        With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
+        With code 2 and one line, if the arguments are invalid; 0 for ``--help``.
     """
     args = parser.parse_args(argv)
     args.typed = list(sys.argv[1:] if argv is None else argv)  # for a report to name
@@ -61,7 +61,7 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
 
 
 def _check_working_folder() -> None:
-    """Say that the working folder was removed, by which paths are found."""
+    """Say that the working folder, to which paths are relative, was removed."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def _check_working_folder() -> None:
 
 @contextlib.contextmanager
 def _termination_as_exception() -> Iterator[None]:
-    """Turn SIGTERM into `_Terminated` meanwhile; only the main thread may."""
+    """Turn SIGTERM into `_Terminated` during the block; only in the main thread."""
 
     def stop(signum: int, frame: Any) -> None:
         raise _Terminated
@@ -87,7 +87,7 @@ def _termination_as_exception() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_lines(prog: str) -> Iterator[None]:
-    """Print a warning as one line and once, without the place in the code that it came from."""
+    """Print each warning once, as one line without its place in the code."""
     said = set()
 
     def show(message: Warning | str, *place: Any, **more: Any) -> None:
