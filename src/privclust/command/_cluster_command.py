@@ -49,8 +49,9 @@ def add_to(commands) -> None:
         _run,
         summary="find private clusters in a table, in its own units",
         description="Find clusters of a table's rows under differential privacy. Columns are "
-        "scaled by what is declared of them. Centers, errors, a picture, the guarantee and a "
-        "report are written into a folder; all may be published under the guarantee.",
+        "scaled by their declared bounds or categories. Centers, errors, a picture, the guarantee "
+        "and a report are written into a folder; everything in it may be published under the "
+        "guarantee.",
     )
     add = parser.add_argument
     add("table", metavar="TABLE", help="CSV with a header, or Parquet")
@@ -58,8 +59,8 @@ def add_to(commands) -> None:
     add(
         "--check",
         action="store_true",
-        help="print what the declared columns hold, exactly, for whoever holds the table: spends "
-        "nothing, writes nothing, and is not for release",
+        help="print exact counts of the declared columns, for the holder of the table. Not for "
+        "release; uses no budget and writes nothing",
     )
     add("--force", action="store_true", help="replace files in the folder")
     add_notation(add)
@@ -68,14 +69,14 @@ def add_to(commands) -> None:
         type=size,
         default="auto",
         metavar="K",
-        help="how many, or 'auto', the default, which chooses from 1 to 20 at no budget",
+        help="number of clusters, or 'auto' (the default): chosen from 1 to 20, at no budget",
     )
     _add_columns(parser.add_argument_group("columns").add_argument)
     _add_privacy(parser.add_argument_group("privacy").add_argument)
 
 
 def _add_columns(add) -> None:
-    add("--columns", type=names, metavar="A,B", help="that count; default: all that are declared")
+    add("--columns", type=names, metavar="A,B", help="columns to use; default: all declared")
     add_declarations(add)
     add(
         "--private-bounds",
@@ -83,8 +84,8 @@ def _add_columns(add) -> None:
         nargs="?",
         const=0.1,
         metavar="SHARE",
-        help="find the bounds of columns of numbers that have none, on this part of the "
-        "budget; default: 0.1. It is spent even where a ledger then refuses the clusters",
+        help="find the bounds of numeric columns without declared bounds, with this share of the "
+        "budget; default: 0.1. It is spent even if a ledger then refuses the clusters",
     )
     add_groups(add)
 
@@ -98,7 +99,8 @@ def _add_privacy(add) -> None:
         "--seed",
         type=seed,
         metavar="S",
-        help="of noise too, for reproduction ONLY: who knows it can take the noise off",
+        help="seed, also of the noise. For reproduction ONLY: anyone with the seed can remove the "
+        "noise",
     )
     add_ledger(add)
 

@@ -40,10 +40,17 @@ def _items(text: str) -> list[str]:
 def add_notation(add) -> None:
     """Add the arguments on the notation of texts."""
     add_delimiter(add)
-    add("--decimal", default=".", metavar="C", help="mark before decimals in a text; default: .")
-    add("--thousands", default="", metavar="C", help="mark between groups of three digits")
-    add("--encoding", default="utf-8", metavar="NAME", help="of a text, such as cp1252")
-    add("--date-format", default="", metavar="F", help="of dates in a text, such as %%d.%%m.%%Y")
+    add("--decimal", default=".", metavar="C", help="decimal mark in text files; default: .")
+    add("--thousands", default="", metavar="C", help="thousands separator in text files")
+    add(
+        "--encoding", default="utf-8", metavar="NAME", help="encoding of text files, such as cp1252"
+    )
+    add(
+        "--date-format",
+        default="",
+        metavar="F",
+        help="format of dates in text files, as %%d.%%m.%%Y",
+    )
 
 
 def add_declarations(add) -> None:
@@ -54,7 +61,7 @@ def add_declarations(add) -> None:
         nargs="+",
         metavar="NAME=LOW:HIGH",
         help="the widest plausible range of a column for anyone, of numbers or dates (2024-12-31). "
-        "Values outside are clipped. Commas separate columns, so that names hold no comma and no "
+        "Values outside are clipped. Commas separate columns, so names must not contain a comma or "
         "=. Never derive bounds from the table",
     )
     add(

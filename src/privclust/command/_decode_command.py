@@ -35,9 +35,9 @@ def add_to(commands) -> None:
         _run,
         summary="find clusters or subspaces from one or more sketches",
         description="Find cluster centers, or subspaces, from merged sketches of disjoint records. "
-        "Centers come as CSV with their weights, in names and units where columns were declared; "
-        "subspaces as orthonormal rows with their weights and expected errors. What sketches "
-        "promise, all that is made from them promises.",
+        "Centers are written as CSV with their weights, in names and units of declared columns; "
+        "subspaces as orthonormal rows with their weights and expected errors. All results have "
+        "the guarantee of the sketches.",
     )
     add = parser.add_argument
     add("sketches", nargs="+", metavar="SKETCH", help="files that privclust sketch wrote")
@@ -46,40 +46,43 @@ def add_to(commands) -> None:
         type=size,
         required=True,
         metavar="K",
-        help="how many, or 'auto', which chooses from 1 to 20, of subspaces from 1 to 6",
+        help="number of clusters, or 'auto': chosen from 1 to 20 (subspaces: from 1 to 6)",
     )
     add(
         "--bounds",
         type=number,
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="of every feature, where columns were not declared",
+        help="bounds of every feature, if columns were not declared",
     )
-    add("--subspaces", action="store_true", help="of sketches made with --subspaces")
+    add(
+        "--subspaces",
+        action="store_true",
+        help="find subspaces, from sketches made with --subspaces",
+    )
     add(
         "--dimension",
         type=size,
         metavar="Q",
-        help="of each subspace, or 'auto', which chooses from 1 to 6",
+        help="dimension of each subspace, or 'auto': chosen from 1 to 6",
     )
     add(
         "--errors",
         action="store_true",
-        help="standard errors of centers and weights, by noise and sampling, and spreads of "
-        "clusters with theirs, in further columns; "
-        "where columns were declared they are always there",
+        help="add columns with standard errors of centers and weights, from noise and sampling, "
+        "and spreads of clusters with their standard errors; always added for declared columns",
     )
     add(
         "--report",
         metavar="FOLDER",
-        help="write the report of privclust cluster into a folder: of columns that were declared",
+        help="also write the report of privclust cluster into a folder; needs declared columns",
     )
     add(
         "--seed",
         type=seed,
         metavar="S",
-        help="of random starts; default: derived from the sums, so that the same sketches, in any "
-        "order, give the same clusters",
+        help="seed of random starts; default: derived from the sums, so that the same sketches "
+        "give the same clusters in any order",
     )
     add_output(add, "CSV", "file to write (.csv); default: the standard output")
 

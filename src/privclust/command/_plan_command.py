@@ -28,8 +28,9 @@ def add_to(commands) -> None:
         "plan",
         _run,
         summary="predict the error of private k-means, without data",
-        description="Predict the error of private k-means by fits to simulated clusters, as many "
-        "rows, features and clusters as are told. No data are read, and nothing is spent.",
+        description="Predict the error of private k-means by fits to simulated clusters, with "
+        "the given numbers of rows, features and clusters. No data are read, and no budget is "
+        "spent.",
     )
     add = parser.add_argument
     add("--n", type=positive_integer, required=True, metavar="N", help="rows")
@@ -42,29 +43,29 @@ def add_to(commands) -> None:
         "--method",
         choices=(*_METHODS, _ALL),
         default=_FIRST,
-        help=f"default: {_FIRST}; {_ALL}: each in turn, and which had the least error",
+        help=f"default: {_FIRST}; {_ALL}: try each, and name the one with the least error",
     )
     add(
         "--separation",
         type=positive_number,
         metavar="S",
-        help="how far clusters lie apart; default: 1.5, and below 1 they overlap",
+        help="distance between clusters; default: 1.5; below 1 they overlap",
     )
     add(
         "--smallest",
         type=positive_number,
         metavar="W",
-        help="part of the rows in one cluster, all others being equal; default: one over K",
+        help="share of the rows in the smallest cluster; the others are equal; default: one over K",
     )
     add(
         "--columns",
         type=positive_integer,
         metavar="C",
-        help="of a table that privclust cluster reads: the part of the budget that buys counts of "
-        "missing entries is taken off, and what it buys is printed",
+        help="number of columns of a table for privclust cluster: reserves its budget for counts "
+        "of missing entries, and prints their error",
     )
     add("--trials", type=positive_integer, default=10, metavar="T", help="fits; default: 10")
-    add("--seed", type=seed, metavar="S", help="to repeat the outcome")
+    add("--seed", type=seed, metavar="S", help="seed, for repeatable results")
 
 
 def _run(args) -> None:

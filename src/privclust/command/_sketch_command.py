@@ -73,15 +73,15 @@ def add_to(commands) -> None:
         _run,
         summary="reduce files of records to one small sketch",
         description="Reduce files of records (CSV, Parquet, Arrow, HDF5, .npy; of any size) to a "
-        "sketch. With --epsilon the sketch is private; without, it is NOT, and must be kept as the "
-        "data. A row with an entry that is missing or cannot be read is left out.",
+        "sketch. With --epsilon the sketch is private. Without, it is NOT, and must be protected "
+        "like the data. A row with a missing or unreadable entry is left out.",
     )
     add = parser.add_argument
     add(
         "files",
         nargs="+",
         metavar="FILE",
-        help="records, one a row; a folder stands for the Parquet files in it",
+        help="records, one per row; a folder means all Parquet files in it",
     )
     add_output(add, "SKETCH", "file to write (.h5)", required=True)
     add_notation(add)
@@ -89,30 +89,32 @@ def add_to(commands) -> None:
         "--columns",
         type=names,
         metavar="A,B,...",
-        help="columns of tables, in this order; no others are read; default: all",
+        help="columns of tables to read, in this order; default: all",
     )
     add("--dataset", metavar="NAME", help="data set within HDF5 files, if there are several")
     add_groups(
         add,
-        ". All are to be in this one call. Files are read twice; memory grows with the number of "
-        "persons (with --subspaces also as much as a sketch for each number of records)",
+        ". Pass all files in one call. They are read twice; memory grows with the number of "
+        "persons (with --subspaces also by one sketch for each number of records)",
     )
-    add("--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all")
+    add(
+        "--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all cores"
+    )
     declaring = parser.add_argument_group(
         "columns",
-        "Of tables in units, as for privclust cluster: the sketch carries what is declared, and "
+        "For tables in units, as for privclust cluster. The sketch stores the declarations, and "
         "privclust decode gives centers in names and units.",
     )
     add_declarations(declaring.add_argument)
     _add_subspaces(
         parser.add_argument_group(
-            "subspaces", "Sketches can be merged if made with the same degree."
+            "subspaces", "Sketches can be merged if they have the same degree."
         )
     )
     _add_frequencies(
         parser.add_argument_group(
             "frequencies",
-            "Sketches can be merged if made with the same: use --like for all but one.",
+            "Sketches can be merged if they have the same frequencies: use --like for all but one.",
         )
     )
     _add_privacy(parser.add_argument_group("privacy"))
@@ -131,7 +133,7 @@ def _add_subspaces(group) -> None:
         "--degree",
         type=int,
         choices=(4, 6),
-        help="of moments; default: 6 with up to 6 columns, else 4",
+        help="largest degree of the moments; default: 6 with up to 6 columns, else 4",
     )
 
 
@@ -139,19 +141,24 @@ def _add_frequencies(group) -> None:
     """Add the arguments on frequencies and on measurements per record."""
     add = group.add_argument
     add("--like", metavar="SKETCH", help="use the frequencies and measurements of this sketch")
-    add("--frequencies", type=positive_integer, metavar="M", help="how many, such as 10 k d")
-    add("--law", choices=LAWS, help=f"default: {LAWS[0]}")
+    add("--frequencies", type=positive_integer, metavar="M", help="number, such as 10 k d")
+    add("--law", choices=LAWS, help=f"distribution of the frequencies; default: {LAWS[0]}")
     add(
         "--variance",
         type=positive_number,
         metavar="V",
         help="scale of the frequencies: about 4 times the variance of a cluster per feature, the "
-        "same for all columns. Where columns are declared, the whole range of each is 1; others "
-        "are to be scaled alike beforehand",
+        "same for all columns. The range of a declared column is 1; scale other columns alike "
+        "beforehand",
     )
-    add("--public-sample", metavar="FILE", help="estimate the variance on records that are public")
-    add("--seed", type=seed, metavar="S", help="of the frequencies, which are public")
-    add("--measurements", type=positive_integer, metavar="R", help="of M per record; default: all")
+    add("--public-sample", metavar="FILE", help="public records, to estimate the variance")
+    add("--seed", type=seed, metavar="S", help="seed of the frequencies, which are public")
+    add(
+        "--measurements",
+        type=positive_integer,
+        metavar="R",
+        help="frequencies used per record; default: all M",
+    )
 
 
 def _add_privacy(group) -> None:
@@ -161,14 +168,15 @@ def _add_privacy(group) -> None:
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
     add_neighbours(
         add,
-        ": the exact number is neither shown nor kept",
+        "; the exact number is neither shown nor stored",
         default=None,
     )
     add(
         "--seed-noise",
         type=seed,
         metavar="S",
-        help="seed of noise and masks, for reproduction ONLY: who knows it can take the noise off",
+        help="seed of noise and masks. For reproduction ONLY: anyone with the seed can remove the "
+        "noise",
     )
     add_ledger(add)
 

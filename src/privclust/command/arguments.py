@@ -105,9 +105,9 @@ def add_groups(add: Callable[..., Any], more: str = "") -> None:
     add(
         "--groups",
         metavar="NAME",
-        help="column of CSV and Parquet files that says whose a row is, such as a customer: all "
-        "rows of one are protected together, and count as one record, their mean, whatever their "
-        f"number{more}",
+        help="column of CSV and Parquet files that identifies the person of each row (such as a "
+        "customer): all rows of a person are protected together, and count as one record, their "
+        f"mean, for any number of rows{more}",
     )
 
 
@@ -120,8 +120,8 @@ def add_neighbours(
         choices=("replace_one", "add_remove"),
         default=default,
         type=lambda name: name.replace("-", "_"),
-        help="what is hidden: one record's values (replace_one, the default; the number of records "
-        f"is public), or whether it is there at all (add_remove{more})",
+        help="protect one record's values (replace_one, the default; the number of records is "
+        f"public), or whether it is present at all (add_remove{more})",
     )
 
 
@@ -133,4 +133,4 @@ def add_epsilon_and_delta(add: Callable[..., Any], *, required: bool, delta: str
 
 def add_ledger(add: Callable[..., Any]) -> None:
     """Add the ledger file."""
-    add("--budget", metavar="FILE", help="ledger to draw on (privclust.privacy.Budget.open)")
+    add("--budget", metavar="FILE", help="ledger to charge (privclust.privacy.Budget.open)")

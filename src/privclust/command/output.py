@@ -69,7 +69,7 @@ def say_privacy(sketch: Any) -> None:
 def add_output(add: Callable[..., Any], metavar: str, description: str, **settings: Any) -> None:
     """Add the arguments that `check_output` uses."""
     add("-o", "--output", metavar=metavar, help=description, **settings)
-    add("--force", action="store_true", help="replace the file to write, if it is there")
+    add("--force", action="store_true", help="replace an existing file")
 
 
 def check_output(output: str, inputs: list[str | None], written_format: str, force: bool) -> None:
