@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 from privclust.privacy.spectra import detected_subspaces, estimated_moments
 
 
+@dataclass(eq=False, repr=False)
 class PrivatePCA(
     PrivateEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -160,12 +162,12 @@ class PrivatePCA(
     ('approximate', 1.0)
     """
 
-    components_: np.ndarray
-    explained_: np.ndarray | None
-    captured_: np.ndarray | None
-    second_moments_: np.ndarray | None
-    is_detected_: bool | None
-    n_features_in_: int
+    components_: np.ndarray = field(init=False)
+    explained_: np.ndarray | None = field(init=False)
+    captured_: np.ndarray | None = field(init=False)
+    second_moments_: np.ndarray | None = field(init=False)
+    is_detected_: bool | None = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = {
         "n_components": Integer(at_most="n_features"),
@@ -173,30 +175,17 @@ class PrivatePCA(
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        mechanism: Literal["gaussian", "exponential", "mod_sulq"] = "gaussian",
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        n_sweeps: int = 10,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.neighbours = neighbours
-        self.n_sweeps = n_sweeps
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    mechanism: Literal["gaussian", "exponential", "mod_sulq"] = "gaussian"
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    n_sweeps: int = 10
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Release components of the rows of X.

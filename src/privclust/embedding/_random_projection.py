@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -39,6 +39,7 @@ _BLOCK = 64  # rows whose sums are made together
 _ROUNDING = np.finfo(np.float64).eps
 
 
+@dataclass(eq=False, repr=False)
 class PrivateRandomProjection(
     PrivateEstimator,
     NoisyTransformer,
@@ -122,32 +123,22 @@ class PrivateRandomProjection(
     False
     """
 
-    components_: np.ndarray
-    sensitivity_: Sensitivity
-    sigma_: float
-    norm_bound_: float | None
-    n_features_in_: int
+    components_: np.ndarray = field(init=False)
+    sensitivity_: Sensitivity = field(init=False)
+    sigma_: float = field(init=False)
+    norm_bound_: float | None = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = {"delta": DELTA}
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["row", "attribute"] = "row",
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["row", "attribute"] = "row"
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the projection and choose the noise.

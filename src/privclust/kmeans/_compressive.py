@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -68,6 +68,7 @@ _CAUTION = 2.0  # standard deviations of a noisy number of rows; benchmarks/few_
 _AUTO = "auto"
 
 
+@dataclass(eq=False, repr=False)
 class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means from the mean of random Fourier features: one pass, any number of devices.
 
@@ -203,18 +204,18 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     ('approximate', 1.0)
     """
 
-    n_clusters_: int
-    cluster_count_: ClusterCount | None
-    is_detected_: np.ndarray
-    is_stable_: bool
-    explained_: float
-    least_weight_: float
-    is_outside_bounds_: bool
-    sketch_: Sketch
-    weights_: np.ndarray
-    cluster_spreads_: np.ndarray | None
-    mean_inertia_: float
-    n_rounds_: int
+    n_clusters_: int = field(init=False)
+    cluster_count_: ClusterCount | None = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    is_stable_: bool = field(init=False)
+    explained_: float = field(init=False)
+    least_weight_: float = field(init=False)
+    is_outside_bounds_: bool = field(init=False)
+    sketch_: Sketch = field(init=False)
+    weights_: np.ndarray = field(init=False)
+    cluster_spreads_: np.ndarray | None = field(init=False)
+    mean_inertia_: float = field(init=False)
+    n_rounds_: int = field(init=False)
 
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
@@ -223,40 +224,22 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         "n_clusters": Unless("n_clusters", [_AUTO], GROUPS),
     }
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 8,
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 0.0,
-        noise: Literal["auto", "laplace", "gaussian"] = "auto",
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        n_frequencies: int | None = None,
-        variance: float | None = None,
-        decoder: Literal["gaussian", "clompr"] = "gaussian",
-        spread: Literal["per_cluster", "shared"] = "per_cluster",
-        last_round: Literal["auto"] | bool = "auto",
-        n_directions: int | None = None,
-        max_clusters: int = MOST_CLUSTERS,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.noise = noise
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.n_frequencies = n_frequencies
-        self.variance = variance
-        self.decoder = decoder
-        self.spread = spread
-        self.last_round = last_round
-        self.n_directions = n_directions
-        self.max_clusters = max_clusters
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int | Literal["auto"] = 8
+    _: KW_ONLY
+    epsilon: float | None = 1.0
+    delta: float = 0.0
+    noise: Literal["auto", "laplace", "gaussian"] = "auto"
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    n_frequencies: int | None = None
+    variance: float | None = None
+    decoder: Literal["gaussian", "clompr"] = "gaussian"
+    spread: Literal["per_cluster", "shared"] = "per_cluster"
+    last_round: Literal["auto"] | bool = "auto"
+    n_directions: int | None = None
+    max_clusters: int = MOST_CLUSTERS
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Sketch the rows, add noise, and find centers.

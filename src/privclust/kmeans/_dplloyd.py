@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal, Self
 
@@ -112,6 +112,7 @@ class _Cube:
         return root_above(4.0 * d), proof
 
 
+@dataclass(eq=False, repr=False)
 class DPLloyd(PrivateEstimator, CenterClusterer):
     r"""k-means by noisy iterations of Lloyd's algorithm (DPLloyd).
 
@@ -214,44 +215,28 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     True
     """
 
-    is_detected_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _constraints: ClassVar = {
         "delta": Unless("accounting", ["pure", "cdp"], DELTA),
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accounting: Literal["pure", "pld", "cdp"] = "pure",
-        variant: Literal["corrected", "paper"] = "corrected",
-        neighbours: Literal["replace_one", "add_remove"] | None = None,
-        max_iter: int = 5,
-        norm_bound: float | None = None,
-        bounds: Bounds | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        init: Literal["uniform", "separated"] | ArrayLike | None = "uniform",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accounting = accounting
-        self.variant = variant
-        self.neighbours = neighbours
-        self.max_iter = max_iter
-        self.norm_bound = norm_bound
-        self.bounds = bounds
-        self.out_of_bounds = out_of_bounds
-        self.init = init
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    accounting: Literal["pure", "pld", "cdp"] = "pure"
+    variant: Literal["corrected", "paper"] = "corrected"
+    neighbours: Literal["replace_one", "add_remove"] | None = None
+    max_iter: int = 5
+    norm_bound: float | None = None
+    bounds: Bounds | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    init: Literal["uniform", "separated"] | ArrayLike | None = "uniform"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private centers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 
 
+@dataclass(eq=False, repr=False)
 class EUGkM(PrivateEstimator, CenterClusterer):
     r"""k-means on the noisy counts of a uniform grid (extended uniform grid k-means).
 
@@ -150,47 +152,31 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     (True, 56)
     """
 
-    is_detected_: np.ndarray
-    n_cells_: int
-    grid_shape_: tuple[int, ...]
-    noisy_counts_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_cells_: int = field(init=False)
+    grid_shape_: tuple[int, ...] = field(init=False)
+    noisy_counts_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        n_samples: int | None = None,
-        init: Literal["separated"] | ArrayLike = "separated",
-        n_init: int = 30,
-        max_iter: int = 100,
-        max_cells: int = 10_000_000,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.out_of_bounds = out_of_bounds
-        self.n_samples = n_samples
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.max_cells = max_cells
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 0.0
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    n_samples: int | None = None
+    init: Literal["separated"] | ArrayLike = "separated"
+    n_init: int = 30
+    max_iter: int = 100
+    max_cells: int = 10_000_000
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private centers.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -66,6 +66,7 @@ class _Levels:
         return self.first + len(self.noises) - 1
 
 
+@dataclass(eq=False, repr=False)
 class TreeKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means on an adaptive tree of noisy counts.
 
@@ -160,38 +161,27 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     True
     """
 
-    cluster_sizes_: np.ndarray
-    is_detected_: np.ndarray
-    cluster_spreads_: np.ndarray
-    mean_inertia_: float
-    n_cells_: int
-    n_levels_: int
+    cluster_sizes_: np.ndarray = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    cluster_spreads_: np.ndarray = field(init=False)
+    mean_inertia_: float = field(init=False)
+    n_cells_: int = field(init=False)
+    n_levels_: int = field(init=False)
 
     _constraints: ClassVar[dict[str, Any]] = {
         "delta": DELTA,
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private centers.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -69,6 +69,7 @@ _WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.005, 0.0025, 0.0025  # added a
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Differentially private Gaussian mixture, measured in frames that follow the data.
 
@@ -151,37 +152,24 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     True
     """
 
-    is_detected_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _FITTED = ("n_iter_", "guarantee_", "is_detected_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Literal["full", "diag", "spherical"] = "full",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accounting: Literal["pld", "cdp"] = "pld",
-        max_iter: int = 8,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accounting = accounting
-        self.max_iter = max_iter
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: Literal["full", "diag", "spherical"] = "full"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    accounting: Literal["pld", "cdp"] = "pld"
+    max_iter: int = 8
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Fit the mixture; nothing but noisy moments of X reaches the fitted attributes.

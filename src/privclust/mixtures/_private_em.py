@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
 
@@ -58,6 +58,7 @@ def _has_density(mixture) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Gaussian mixture by EM on noisy sufficient statistics.
 
@@ -177,10 +178,10 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     ('approximate', True)
     """
 
-    share_: float
-    floor_rates_: FloorRates
-    is_detected_: np.ndarray
-    n_iter_: int
+    share_: float = field(init=False)
+    floor_rates_: FloorRates = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_detected_")
     _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
@@ -193,46 +194,25 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         "mean_delta": DELTA,
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Literal["spherical", "diag", "full", "zero"] = "full",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accounting: Literal["cdp", "advanced", "zcdp", "pld"] = "pld",
-        mean_noise: Literal["laplace", "gaussian", "joint"] = "joint",
-        variant: Literal["corrected", "paper"] = "corrected",
-        max_iter: int = 10,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        estimate: Literal["mle", "map"] = "mle",
-        mean_delta: float = 1e-3,
-        covariance_floor: float = 1e-3,
-        weights_init: ArrayLike | None = None,
-        means_init: ArrayLike | None = None,
-        covariances_init: ArrayLike | None = None,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accounting = accounting
-        self.mean_noise = mean_noise
-        self.variant = variant
-        self.max_iter = max_iter
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.estimate = estimate
-        self.mean_delta = mean_delta
-        self.covariance_floor = covariance_floor
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.covariances_init = covariances_init
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: Literal["spherical", "diag", "full", "zero"] = "full"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    accounting: Literal["cdp", "advanced", "zcdp", "pld"] = "pld"
+    mean_noise: Literal["laplace", "gaussian", "joint"] = "joint"
+    variant: Literal["corrected", "paper"] = "corrected"
+    max_iter: int = 10
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    estimate: Literal["mle", "map"] = "mle"
+    mean_delta: float = 1e-3
+    covariance_floor: float = 1e-3
+    weights_init: ArrayLike | None = None
+    means_init: ArrayLike | None = None
+    covariances_init: ArrayLike | None = None
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Fit the mixture; nothing but noisy statistics of X reaches the fitted attributes.

@@ -1,7 +1,6 @@
 """What all estimators that segment subspaces have in common."""
 
-from __future__ import annotations
-
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,14 +17,15 @@ from privclust.core.warn import warn_caller
 _MAX_ESTIMATED_CLUSTERS = 20
 
 
+@dataclass(eq=False, repr=False)
 class SubspaceSegmenter(ClusterMixin, BaseEstimator):
     """Segment checked samples; a subclass supplies `_segment`, which sets the fitted attributes."""
 
     _constraints: ClassVar[dict[str, Constraint]] = {"n_clusters": GROUPS}
 
-    def __init__(self, n_clusters: int | None = None, *, random_state: RandomState = None) -> None:
-        self.n_clusters = n_clusters
-        self.random_state = random_state
+    n_clusters: int | None = None
+    _: KW_ONLY
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the affinity and the labels of the samples.

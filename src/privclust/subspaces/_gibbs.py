@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -45,6 +46,7 @@ _BOUND = Sensitivity(
 )
 
 
+@dataclass(eq=False, repr=False)
 class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by Gibbs sampling from the exponential mechanism.
 
@@ -139,8 +141,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     (True, 'asymptotic')
     """
 
-    diagnostics_: dict[str, np.ndarray]
-    kept_subspaces_: np.ndarray
+    diagnostics_: dict[str, np.ndarray] = field(init=False)
+    kept_subspaces_: np.ndarray = field(init=False)
 
     _constraints: ClassVar = {
         "n_clusters": GROUPS,
@@ -150,34 +152,19 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     }
     _NOT_RELEASED = ("diagnostics_", "kept_subspaces_")
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        dimension: int = 1,
-        *,
-        epsilon: float = 1.0,
-        n_sweeps: int = 10000,
-        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
-        n_kept: int = 0,
-        record_every: int = 100,
-        record_first: int = 0,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.epsilon = epsilon
-        self.n_sweeps = n_sweeps
-        self.init = init
-        self.n_kept = n_kept
-        self.record_every = record_every
-        self.record_first = record_first
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 2
+    dimension: int = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    n_sweeps: int = 10000
+    init: Literal["random"] | ArrayLike | BaseEstimator = "random"
+    n_kept: int = 0
+    record_every: int = 100
+    record_first: int = 0
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Run the chain; its last state is the result.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import ClassVar, Literal, Self
@@ -44,6 +44,7 @@ def _check_averaged(name, value, others):
         raise ValueError(f"{name} must be at most max_iter={others['max_iter']}, got {value!r}")
 
 
+@dataclass(eq=False, repr=False)
 class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     r"""k-plane clustering by noisy second moments (SuLQ).
 
@@ -190,8 +191,8 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
-    is_detected_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _constraints: ClassVar = {
         "n_clusters": GROUPS,
@@ -201,38 +202,21 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        dimension: int = 1,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        calibration: Literal["zcdp", "classical", "mod_sulq"] = "zcdp",
-        max_iter: int = 10,
-        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
-        n_init: int = 1,
-        n_averaged: int = 1,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.epsilon = epsilon
-        self.delta = delta
-        self.calibration = calibration
-        self.max_iter = max_iter
-        self.init = init
-        self.n_init = n_init
-        self.n_averaged = n_averaged
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.neighbours = neighbours
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 2
+    dimension: int = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    calibration: Literal["zcdp", "classical", "mod_sulq"] = "zcdp"
+    max_iter: int = 10
+    init: Literal["random"] | ArrayLike | BaseEstimator = "random"
+    n_init: int = 1
+    n_averaged: int = 1
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private subspaces.

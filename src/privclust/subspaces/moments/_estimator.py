@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -55,6 +55,7 @@ _AUTO = "auto"
 _ROUND = "rows beside decoded subspaces, one round"
 
 
+@dataclass(eq=False, repr=False)
 class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering from one noisy sketch of harmonic moments, and a last look at the rows.
 
@@ -148,38 +149,26 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
-    weights_: np.ndarray
-    errors_: np.ndarray
-    is_detected_: np.ndarray
-    has_last_round_: bool
-    decoded_: DecodedSubspaces
-    sketch_: MomentSketch
+    weights_: np.ndarray = field(init=False)
+    errors_: np.ndarray = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    has_last_round_: bool = field(init=False)
+    decoded_: DecodedSubspaces = field(init=False)
+    sketch_: MomentSketch = field(init=False)
 
     _SCALES_ROWS: ClassVar = True
     _constraints: ClassVar = {"delta": DELTA, "neighbours": check_neighbours}
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 2,
-        subspace_dimension: int | Literal["auto"] = 1,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        last_round: bool | Literal["auto"] = "auto",
-        degree: int | None = None,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.subspace_dimension = subspace_dimension
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.last_round = last_round
-        self.degree = degree
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int | Literal["auto"] = 2
+    subspace_dimension: int | Literal["auto"] = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    last_round: bool | Literal["auto"] = "auto"
+    degree: int | None = None
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Find private subspaces.
