@@ -14,18 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from privclust.core.fixed_point import LARGEST_ROWS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.second_moments import second_moments, unit
-from privclust.core.validation import DELTA, Integer, check_parameters
+from privclust.core.validation import DELTA, Integer
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
 from privclust.privacy.estimator import (
     PrivateEstimator,
     caveats_of_bounds,
-    private_records,
     validated,
 )
 from privclust.privacy.groups import Groups, by_size, unit_of, weighted_sums
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
@@ -169,6 +166,7 @@ class PrivatePCA(
     is_detected_: bool | None = field(init=False)
     n_features_in_: int = field(init=False)
 
+    _TYPES: ClassVar = [np.float64, np.float32]
     _constraints: ClassVar = {
         "n_components": Integer(at_most="n_features"),
         "delta": DELTA,
@@ -188,34 +186,8 @@ class PrivatePCA(
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Release components of the rows of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, or any where they are clipped to a `norm_bound`; float32 is not copied.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, X has fewer features than components, or is not
-            finite where it must be; if groups are not one a row, or asked for with
-            ``"exponential"``, whose score has no room for what they round.
-        """
-        records = private_records(
-            self, X, groups, dtype=[np.float64, np.float32], neighbours=self.neighbours
-        )
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         if groups is not None and self.mechanism == "exponential":
             raise ValueError(
                 "mechanism='exponential' takes no groups: its draw is private for rows whose "
@@ -255,13 +227,6 @@ class PrivatePCA(
         """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
-    def _charge(self, promise, records, source):
-        """Charge the promise and the number of records left out, and release this."""
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
-
     def _add_noise(self, rows, radius, source, leaks, caveats, records):
         """Release noisy moments, and keep what follows from them."""
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
@@ -274,7 +239,7 @@ class PrivatePCA(
             caveats=caveats,
             unit=unit_of(records.groups),
         )
-        self._charge(promise, records, source)
+        self._charged(promise, records, source)
         noisy = noise.release(_moments(records.groups, rows, length)[None], source)
         self.components_, values = _leading(noisy[0], self.n_components)
         self.explained_ = values * length**2
@@ -309,7 +274,7 @@ class PrivatePCA(
         caveats = (*caveats, IN_FLOATING_POINT)
         is_exact = k in (1, d - 1, d)
         promise = self._promise_of_frame(release, is_exact, source, leaks, caveats)
-        self._charge(promise, records, source)
+        self._charged(promise, records, source)
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
         start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data

@@ -242,41 +242,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Sketch the rows, add noise, and find centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers, finite ones unless bounds are declared; float32 stays float32, which is twice
-            as fast. With ``neighbours="add_remove"``, an epsilon and declared bounds there may be
-            any number of rows, even none.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and a group counts as one record, the mean of its rows' features. Centers are those of
-            data in which every group weighs the same. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X or groups are not as described, or there are fewer rows than clusters where their
-            number is public, or if a parameter is out of its range.
-        ImportError
-            If `random_state` is None, an epsilon is given and OpenDP is not installed.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If bounds are taken from the data for a private fit.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise, data lie outside the bounds, or
-            starts of the decoder do not agree on the clusters.
-        """
         records = self._records(X, groups)
         self._check_parameters(records)
         self._start(records, self.last_round)

@@ -123,38 +123,6 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite unless they are brought into declared bounds. With
-            ``neighbours="add_remove"`` and declared bounds there may be any number of rows.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            The ID of the group of each row, such as a person. All rows of a group are protected
-            together, and a group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If X holds no rows: a sketch, or an iterator, which can be read only once.
-        ValueError
-            If X, groups or a parameter are not as described, or if there are fewer rows (or groups)
-            than clusters where their number is public.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If bounds are taken from the data.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise.
-        """
         check_option("method", self.method, _METHODS)
         if self.epsilon is None:
             raise ValueError("epsilon must be a positive number, got None: use LloydKMeans")

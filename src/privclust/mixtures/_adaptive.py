@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
-from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.decoding import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._fitted_mixture import FittedMixture
@@ -45,16 +45,13 @@ from privclust.mixtures._parameters import (
     per_component,
 )
 from privclust.mixtures._perturbations import RELATION
-from privclust.privacy import Guarantee, Release
+from privclust.privacy import Release
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import unit_of
+from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, gaussian_share
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import noise_source, unprotected_generator
 
 SKETCH_PART = 0.35
 """Of the budget (in zCDP), for the first stage."""
@@ -172,44 +169,17 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture; nothing but noisy moments of X reaches the fitted attributes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of norm up to `norm_bound`; longer ones as `out_of_bounds` says.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-        """
-        records = private_records(self, X, groups)
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
         X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         shape = self.covariance_type, X.shape[1], self.n_components
         plan = FitPlan.of(*shape, self.max_iter, share)
-        promise = Guarantee.of(
-            plan.statements(),
-            "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
-            RELATION,
-            delta=self.delta,
-            seeded=is_seeded(source),
-            caveats=leaks or caveats_of_bounds(self),
-            unit=unit_of(records.groups),
-        )
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
+        definition = "cdp" if self.accounting == "cdp" else "approximate"
+        promise = self._promised(plan.statements(), definition, source, leaks, records)
+        left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, RELATION)
         self._run(_Run(X, bound, self.covariance_type, plan, source, records.groups, n_records))
         self.n_iter_ = self.max_iter

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
-from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.core.warn import warn_caller
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._noise_check import detected_components
@@ -34,11 +34,9 @@ from privclust.mixtures.exact_statistics import (
     weighted_statistics,
 )
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.groups import by_size, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import (
     NoiseSource,
     Value,
@@ -215,25 +213,8 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture; nothing but noisy statistics of X reaches the fitted attributes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; their statistics get noise in units of `norm_bound`.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-        """
-        records = private_records(self, X, groups)
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         if self.variant == "paper" and (
             self.mean_noise == "joint" or self.covariance_type == "diag"
         ):
@@ -257,10 +238,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             caveats=caveats_of_bounds(self),
             unit=unit_of(records.groups),
         )
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
+        left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, promise.relation)
         plan = perturbations(settings, self.share_)
         self._run(by_size(records.groups, X), n_records, radius, start, plan, source)

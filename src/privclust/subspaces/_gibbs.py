@@ -13,12 +13,10 @@ from sklearn.base import BaseEstimator
 from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
-from privclust.core.validation import GROUPS, Integer, check_parameters
+from privclust.core.validation import GROUPS, Integer
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.left_out import LeftOutCount
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
@@ -187,7 +185,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             If a parameter is out of its range, X has fewer rows than clusters or no more features
             than dimensions, or is not finite where it must be.
         """
-        records = private_records(self, X)
+        records = self._checked_records(X)
         X = records.rows
         self._check_parameters(records)
         source = noise_source(self.random_state)
@@ -205,10 +203,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
         doubts = (*leaks, *doubts)
         own = self._promise(draw, None, doubts, seeded)
-        left_out = LeftOutCount.beside(own, records)
-        self.guarantee_ = left_out.stated(self._promise(draw, start, doubts, seeded))
-        charge(left_out.stated(own))  # a private start has been charged
-        self.left_out_ = left_out.release(source)
+        whole = self._promise(draw, start, doubts, seeded)
+        self._charged(own, records, source, whole)  # a private start has been charged
         self._run(rows, radius, bases, draw.factor, rng)
         self.labels_ = records.labels(self.labels_)
         return self
@@ -284,7 +280,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     def _check_parameters(self, records):
         """Raise a ValueError that names the parameter, what it got and what it may be."""
-        check_parameters(self, records.rows, records=records)
         if 0.5 * self.epsilon * records.n_records > LARGEST_CONCENTRATION:
             raise ValueError(
                 f"epsilon * n_samples / 2 must be at most {LARGEST_CONCENTRATION:g}, got "

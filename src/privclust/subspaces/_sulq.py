@@ -17,13 +17,11 @@ from privclust.core.grassmann import principal_bases, residuals
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.second_moments import in_units, unit
-from privclust.core.validation import DELTA, GROUPS, check_integer, check_parameters
+from privclust.core.validation import DELTA, GROUPS, check_integer
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.groups import by_size, unit_of, weighted_sums
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
@@ -219,35 +217,8 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private subspaces.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points near linear subspaces, each of which belongs to one of them. Finite, unless they
-            are clipped to a `norm_bound`.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, X has no more features than dimensions, there are
-            fewer rows (or groups) than clusters (``"replace_one"``), X is not finite where it must
-            be, groups are not one a row, or the guarantee of `init` is for other neighbours, or for
-            rows where there are groups.
-        """
-        records = private_records(self, X, groups, neighbours=self.neighbours)
+        records = self._checked_records(X, groups)
         X = records.rows
-        any_count = Neighbours.of(self.neighbours) is Neighbours.ADD_REMOVE
-        check_parameters(self, X, count_is_public=not any_count, records=records)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
@@ -268,10 +239,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             if run == 0:  # a start of its own, which has been charged, comes with the first alone
                 how = is_seeded(source), leaks, unit_of(records.groups)
                 rounds, promise = self._promise(noise, start, reads_data, *how)
-                left_out = LeftOutCount.beside(rounds, records)
-                self.guarantee_ = left_out.stated(promise)
-                charge(left_out.stated(rounds))
-                self.left_out_ = left_out.release(source)
+                self._charged(rounds, records, source, whole=promise)
             noisy, bases = self._run(parts, bases, noise, source)
             inside = float((bases * (noisy @ bases)).sum())
             if inside > largest_inside:

@@ -10,20 +10,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
-from privclust.core.validation import DELTA, check_integer, check_parameters
+from privclust.core.validation import DELTA, check_integer
 from privclust.core.warn import warn_caller
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
-from privclust.privacy.budget import charge
 from privclust.privacy.estimator import (
     PrivateEstimator,
     caveats_of_bounds,
-    private_records,
     validated,
 )
 from privclust.privacy.groups import GROUP
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
@@ -171,34 +168,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private subspaces.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Any numbers: `missing` says what becomes of NaN, and of rows with infinite entries only
-            those count. From 2 to 64 features.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, X has no more features than dimensions, or groups
-            are not one a row.
-        ImportError
-            If `random_state` is None and OpenDP is not installed.
-        """
-        records = private_records(self, X, groups, neighbours=self.neighbours)
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         degree = self._checked_degree(X.shape[1])
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
@@ -206,8 +177,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         if self.last_round != _AUTO and not self.last_round:
             self.has_last_round_ = False
             (noise,) = self._noises(X.shape[1], degree, [1.0])
-            left_out = self._left_out([noise], source, exact.unit, records)
-            n_samples = self._charge([noise], source, exact.unit, left_out)
+            _, n_samples = self._charge([noise], source, exact.unit, records)
             self.sketch_ = self._noisy(exact, noise, source, n_samples)
             decoded = self._decode(rng)
         else:
@@ -231,22 +201,15 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         how = {"dtype": np.float64, "order": "C", "reset": False}
         return directions(validated(self, X, **how, ensure_all_finite=False))
 
-    def _left_out(self, noises, source, unit, records):
-        """Return the release of the number of records left out."""
-        return LeftOutCount.beside(self._promise(noises, source, unit), records)
+    def _charge(self, noises, source, unit, records):
+        """Charge the releases; return that of the records left out, and the number of the others.
 
-    def _charge(self, noises, source, unit, left_out):
-        """Charge the releases, release the number of records left out; return that of the others.
-
-        None where it needs no noise, or has that of the sketch.
+        The number is None where it needs no noise, or has that of the sketch.
         """
-        self.guarantee_ = left_out.stated(self._promise(noises, source, unit))
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
-        is_public = Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
-        if self.left_out_ is None or not is_public:
-            return None
-        return left_out.n_counted(self.left_out_, self.neighbours)
+        left_out = self._charged(self._promise(noises, source, unit), records, source)
+        if self.left_out_ is None or self._relation() is Neighbours.ADD_REMOVE:
+            return left_out, None
+        return left_out, left_out.n_counted(self.left_out_, self.neighbours)
 
     def _noisy(self, exact, noise, source, n_samples):
         """Return a sketch with noise, and with the number of records that may be used."""
@@ -256,11 +219,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     def _in_two_steps(self, exact, source, rng, records):
         """Return what a sketch tells with a last round or with a second sketch."""
         X = records.rows
-        relation, budget = Neighbours.of(self.neighbours), (self.epsilon, self.delta)
+        relation, budget = self._relation(), (self.epsilon, self.delta)
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
         # whichever comes second costs the same
-        left_out = self._left_out([first, second], source, exact.unit, records)
-        known = self._charge([first, second], source, exact.unit, left_out)
+        left_out, known = self._charge([first, second], source, exact.unit, records)
         self.sketch_ = self._noisy(exact, first, source, known)
         optima = self._optima(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
@@ -305,7 +267,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     def _noises(self, n_features, degree, shares):
         """Return the noise of sketches that spend these parts of the budget."""
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         return [
             measurement(n_features, degree, relation, self.epsilon, self.delta, share)
             for share in shares
@@ -313,7 +275,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     def _promise(self, noises, source, unit, *lines: Any) -> Guarantee:
         """Return what the releases promise together."""
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         promised = [noise.promise(seeded=is_seeded(source)) for noise in noises]
         return Guarantee.of(
             [*(line for one in promised for line in one.releases), *lines],
