@@ -42,7 +42,6 @@ _ANY_NUMBER = (-1e307, 1e307)  # of a column whose bounds are to be found
 
 
 def add_to(commands) -> None:
-    """``privclust cluster``."""
     parser = add_command(
         commands,
         "cluster",
@@ -90,7 +89,6 @@ def _add_columns(add) -> None:
 
 
 def _add_privacy(add) -> None:
-    """Add what privacy is asked for."""
     delta = "well below one over the number of records, such as 1e-6; 0 needs far more noise"
     add_epsilon_and_delta(add, required=False, delta=delta)
     add_neighbours(add)
@@ -112,7 +110,6 @@ def _share(text: str) -> float:
 
 
 def _run(args) -> None:
-    """Read the columns, bound them, find clusters, write the report."""
     declared, unknown = declared_columns(args)
     args.missing = args.missing or "drop"
     if not args.check:
@@ -203,10 +200,7 @@ def _read(table, args, declared: dict[str, Any]):
 
 
 def _private_bounds(columns, groups, declared, unknown, args):
-    """Return private bounds, if any are to be found, and declarations that have them.
-
-    Columns of numbers are then encoded by them.
-    """
+    """Return private bounds, if any are to be found, and declarations that have them."""
     if not unknown:
         return None, declared
     import numpy as np
@@ -253,7 +247,6 @@ def _missing(unread, groups, args):
 
 
 def _fitted(columns, groups, declared, bounds, args):
-    """Return the model and what it warned of."""
     import numpy as np
 
     from privclust.kmeans import CompressiveKMeans
@@ -302,7 +295,6 @@ def _with_table(model, encoder, missing):
 
 
 def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
-    """Write all files, and say what was found."""
     from dataclasses import replace
 
     from privclust.decoding._cluster_count import MOST_CLUSTERS

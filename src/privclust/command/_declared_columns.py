@@ -14,7 +14,6 @@ class Declarations(argparse.Action):
     """Collect ``NAME=VALUE`` of several arguments, each of which may hold some between commas."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        """Add to what there is."""
         declared = dict(getattr(namespace, self.dest) or {})
         for item in (item for value in values for item in _items(value)):
             name, equals, text = item.partition("=")
@@ -38,7 +37,6 @@ def _items(text: str) -> list[str]:
 
 
 def add_notation(add) -> None:
-    """Add how texts of tables are written."""
     add_delimiter(add)
     add("--decimal", default=".", metavar="C", help="mark before decimals in a text; default: .")
     add("--thousands", default="", metavar="C", help="mark between groups of three digits")
@@ -47,7 +45,6 @@ def add_notation(add) -> None:
 
 
 def add_declarations(add) -> None:
-    """Add what declares columns."""
     add(
         "--bounds",
         action=Declarations,
@@ -74,7 +71,6 @@ def add_declarations(add) -> None:
 
 
 def opened_table(path: str, args):
-    """Return the table in a file, of texts in the declared notation."""
     from privclust.records.files import kind_of_file
     from privclust.records.notation import Notation
     from privclust.records.table_files import open_table
@@ -105,10 +101,7 @@ def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[f
 
 
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
-    """Return what is declared of columns, in their order, and those whose bounds are to be found.
-
-    Usage errors name the column.
-    """
+    """Return declarations of columns, in order, and the columns whose bounds are to be found."""
     finds_bounds = hasattr(args, "private_bounds")
     bounds, categories = args.bounds or {}, args.categories or {}
     for name in bounds:
@@ -137,7 +130,6 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
 
 
 def _ends(args, name: str, bounds: dict[str, str], categories: dict[str, str]) -> Any:
-    """Return the bounds or categories of a column; None if there are none."""
     if name in categories:
         return categories[name].split(":")
     if name not in bounds:

@@ -28,7 +28,6 @@ from privclust.command.output import (
 
 
 def add_to(commands) -> None:
-    """``privclust decode``."""
     parser = add_command(
         commands,
         "decode",
@@ -85,7 +84,6 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> None:
-    """Merge sketches, find what they tell, write it as CSV."""
     _check_arguments(args)
     if args.output is not None:
         check_output(args.output, args.sketches, "CSV", args.force)
@@ -185,7 +183,6 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
 
 
 def _centers(sketch, decoded, args) -> str:
-    """Return centers as they are, with their weights, as the text of a table."""
     import numpy as np
 
     from privclust.decoding import standard_errors
@@ -221,12 +218,10 @@ def _centers(sketch, decoded, args) -> str:
 
 
 def _text(columns: list[str], rows: list[str]) -> str:
-    """Return the text of a table."""
     return "\n".join([",".join(columns), *rows]) + "\n"
 
 
 def _word(is_so: bool) -> str:
-    """Return a cell for yes or no."""
     return "yes" if is_so else "no"
 
 
@@ -264,7 +259,6 @@ def _subspaces(args):
 
 
 def _features(sketch) -> list[str]:
-    """Return the names of a sketch's columns."""
     return [f"x{j + 1}" for j in range(sketch.n_features)]
 
 
@@ -305,7 +299,6 @@ def _merged(paths: list[str], sketch_type, sums_of: Callable):
 
 
 def _check_mergeable(first, other) -> None:
-    """Raise a ValueError that names two files of sketches that do not merge."""
     try:
         first[2] + other[2]
     except ValueError as error:
@@ -325,7 +318,6 @@ def _statement(sketch) -> str | None:
 
 
 def _most_clusters(sketch) -> int:
-    """Return the most clusters that a sketch's numbers can tell."""
     return max(2 * sketch.n_frequencies // (sketch.n_features + 1), 1)
 
 

@@ -66,7 +66,6 @@ _OF_FREQUENCIES = (
 
 
 def add_to(commands) -> None:
-    """``privclust sketch``."""
     parser = add_command(
         commands,
         "sketch",
@@ -119,7 +118,6 @@ def add_to(commands) -> None:
 
 
 def _add_subspaces(group) -> None:
-    """A sketch of moments instead of frequencies."""
     add = group.add_argument
     add(
         "--subspaces",
@@ -155,7 +153,6 @@ def _add_frequencies(group) -> None:
 
 
 def _add_privacy(group) -> None:
-    """Budget, noise, neighbours and the ledger."""
     add = group.add_argument
     add_epsilon_and_delta(add, required=False, delta="default: 0")
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
@@ -233,12 +230,10 @@ def _run(args) -> None:
 
 
 def _holds_rows(file) -> bool:
-    """Return whether a file holds any rows."""
     return any(len(piece.rows) for piece in file.pieces())
 
 
 def _all_of(files) -> str:
-    """Return how many files there are, in words."""
     return "this file" if len(files) == 1 else f"these {len(files)} files"
 
 
@@ -292,12 +287,10 @@ def _counts_by_column(args, encoder):
 
 
 def _share_of_sums(counts) -> float:
-    """Return the share of the budget for the sums."""
     return 1.0 if counts is None else 1.0 - MISSING_SHARE
 
 
 def _promise(args, sketcher, encoder):
-    """Return what the release would promise."""
     counts = _counts_by_column(args, encoder)
     promise = sketcher.promise(_share_of_sums(counts))
     if counts is None:
@@ -349,7 +342,6 @@ def _released(sketcher, encoder, tally, args):
 
 
 def _check_arguments(args) -> None:
-    """Refuse what does not go together, before anything is read."""
     if args.subspaces:
         for name in _OF_FREQUENCIES:
             if getattr(args, name) is not None:
@@ -379,7 +371,6 @@ def _check_arguments(args) -> None:
 
 
 def _check_frequencies(args) -> None:
-    """Refuse frequencies that are drawn and given, or neither."""
     drawn = ("frequencies", "law", "variance", "public_sample", "seed")
     if args.like is not None:
         for name in drawn:

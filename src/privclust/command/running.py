@@ -85,7 +85,6 @@ def _termination_as_exception() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_lines(prog: str) -> Iterator[None]:
-    """Print a warning as one line and once, without the place in the code that it came from."""
     said = set()
 
     def show(message: Warning | str, *place: Any, **more: Any) -> None:

@@ -99,7 +99,6 @@ def arrays_in(
 
 
 def _address(item: Any) -> int:
-    """Where an object stands in its file."""
     return require("h5py", NEEDED_BY).h5o.get_info(item.id).addr
 
 

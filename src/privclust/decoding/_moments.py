@@ -173,7 +173,6 @@ def _gaussians(weights, centers, variances, frequencies):
 
 
 def _fitted_gaussian(features, frequencies, squares, box, rng):
-    """Fit one Gaussian atom; return its mean and variance."""
     d, n_low = frequencies.shape
     unit = 1.0 / math.sqrt(max(float(squares.mean()), 1e-300))
     middle = np.zeros(d) if box is None else box.center

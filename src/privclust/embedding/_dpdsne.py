@@ -292,7 +292,6 @@ class DPdSNE(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
         return self.embedding_.shape[1]
 
     def _placed(self, X, others):
@@ -331,7 +330,6 @@ class DPdSNE(
 
 
 def _check_magnitude(name, array):
-    """Raise a ValueError if squares of entries could overflow."""
     if max(-float(array.min()), float(array.max())) > _LARGEST_ENTRY:
         raise ValueError(f"{name} has a magnitude above {_LARGEST_ENTRY:g}: rescale it")
 
@@ -347,6 +345,5 @@ def _squared_distances(X, others):
 
 
 def _clipped(rows, radius):
-    """Return rows clipped to a ball."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows * np.minimum(1.0, radius / np.maximum(norms, radius))

@@ -224,11 +224,9 @@ class PrivatePCA(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
     def _add_noise(self, rows, radius, source, leaks, caveats, records):
-        """Release noisy moments, and keep what follows from them."""
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
         promise = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],
@@ -251,7 +249,6 @@ class PrivatePCA(
         )
 
     def _noise(self, n_features):
-        """Return the symmetric noise of either Gaussian mechanism."""
         mod_sulq, budget = self.mechanism == "mod_sulq", (self.epsilon, self.delta)
         return second_moment_noise(n_features, self.neighbours, *budget, mod_sulq=mod_sulq)
 
@@ -285,10 +282,7 @@ class PrivatePCA(
         self.explained_ = self.captured_ = self.second_moments_ = self.is_detected_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
-        """Raise a ValueError if moments of so many rows, whatever they are, are too large to draw.
-
-        Where their number is private, it is that of the most that there may be.
-        """
+        """Raise a ValueError if moments of rows, or of the most there may be, are too large."""
         from privclust.bingham import LARGEST_CONCENTRATION
 
         number, most = f"n_samples={n_samples}", n_samples
@@ -302,7 +296,6 @@ class PrivatePCA(
             )
 
     def _promise_of_frame(self, release, is_exact, source, leaks, caveats):
-        """State what a draw promises."""
         relation, seeded = Neighbours.of(self.neighbours), is_seeded(source)
         if leaks or is_exact:
             return Guarantee.of(

@@ -373,7 +373,6 @@ class PrivateMail(LabelledEmbedding):
         return ClassRows, kernel
 
     def _calibrate(self):
-        """Set the standard deviation of the noise."""
         if self.variant == "corrected":
             # the bound is a number that everybody knows, so that noise is calibrated in its units
             unit = _unit_sigma(float(self.epsilon), float(self.delta))
@@ -413,7 +412,6 @@ class PrivateMail(LabelledEmbedding):
         return weights
 
     def _query_labels(self, y, n_queries):
-        """Return indices of labels, or raise a ValueError."""
         if y is None:
             raise ValueError(
                 f"y: labels of the queries are missing, and variant={self.variant!r} embeds with "
@@ -447,7 +445,6 @@ class PrivateMail(LabelledEmbedding):
         return default if self.label_after_noise is None else self.label_after_noise
 
     def _state_guarantee(self):
-        """State what the release of one query promises."""
         caveats, flaw = (), ""
         if self.variant == "corrected":
             name, proof = {
@@ -477,7 +474,6 @@ class PrivateMail(LabelledEmbedding):
         )
 
     def _check_parameters(self, n_public):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
         check_parameters(self)
         if self.label_after_noise not in (None, True, False):
             raise ValueError(

@@ -240,7 +240,6 @@ class PrivateRandomProjection(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
     def _bounded(self, X, norm_bound):
@@ -278,7 +277,6 @@ class PrivateRandomProjection(
         )
 
     def _promise(self, leaks):
-        """State what one transform of each row promises to whole rows."""
         caveats, flaw, whole = (PER_CALL,), "", self.sensitivity_
         if self.neighbours == "attribute":
             epsilon = pld_epsilon([self._noise.loss], self.delta)

@@ -216,7 +216,6 @@ class SMLQ(LabelledEmbedding):
         return kernel_width(self.sigma, self.kernel or KERNELS[self.variant])
 
     def _laplacian(self, X):
-        """Return the Laplacian of the features."""
         return FeatureLaplacian(unit_rows(X), self._width(), FLOORS[self.variant])
 
     def _start(self, n_samples):

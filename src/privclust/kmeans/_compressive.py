@@ -300,7 +300,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return errors_after_rounds(*released, self._rounds, rows=rows, random_state=random_state)
 
     def _records(self, X, groups=None, reset=True):
-        """Return the rows of X that count, checked for what is public of them."""
         relation = Neighbours.of(self.neighbours)
         if self.epsilon is None or self.bounds is None:
             relation = Neighbours.REPLACE_ONE  # mean or box are taken from rows: there must be some
@@ -527,7 +526,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self.left_out_ = others + self.left_out_
 
     def _guarantee(self):
-        """State what all calls together promise."""
         pilots = [pilot.guarantee for pilot in self._pilots]
         rounds = [round_.noise for round_ in self._rounds]
         whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)

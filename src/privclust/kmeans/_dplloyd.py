@@ -48,7 +48,6 @@ class _Ball:
 
     @cached_property
     def offset(self):
-        """What rows are measured from."""
         return np.zeros(self.n_features)
 
     @cached_property
@@ -274,7 +273,6 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         return _released(parts, domain, centers), self._noise(domain, X.shape[1])
 
     def _check_noise(self, counts, noise, domain):
-        """Say which clusters are more than noise."""
         deviation = noise.deviation
         extent = float(np.linalg.norm(domain.units))
         self.is_detected_ = detected_clusters(counts, deviation, self.cluster_centers_, extent)
@@ -326,7 +324,6 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         return Neighbours.ADD_REMOVE if self.variant == "paper" else Neighbours.REPLACE_ONE
 
     def _start(self, domain, n_features, rng):
-        """Return the centers to start from, in units of the domain."""
         shape = (self.n_clusters, n_features)
         if self.init is None or isinstance(self.init, str):
             if self.init == "separated":
@@ -354,10 +351,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
 
 
 def _released(parts, domain, centers):
-    """Return counts and sums, in units of the domain, of rows by their nearest center.
-
-    Rows come in parts by the sizes of their groups.
-    """
+    """Return counts and sums, in units of the domain, of parts of rows by their nearest center."""
     in_rows = domain.offset + centers * domain.units
 
     def of_rows(rows):

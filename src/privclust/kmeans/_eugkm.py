@@ -208,7 +208,6 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         return self
 
     def _check_noise(self, grid, deviation):
-        """Say which clusters are more than noise."""
         totals, n_cells, _, _ = grid.statistics(self.noisy_counts_, self.cluster_centers_)
         error = grid.statistics(np.ones(self.n_cells_), self.cluster_centers_)[3]
         spread = math.sqrt(error / self.n_cells_)  # of cells about their center

@@ -68,7 +68,6 @@ class CenterClusterer(
 
     @property
     def _n_features_out(self) -> int:
-        """For the names of what `transform` returns."""
         return len(self.cluster_centers_)
 
     def _validated(self, X):
@@ -189,7 +188,6 @@ class LloydKMeans(CenterClusterer):
         return self
 
     def _start(self, X, rng):
-        """Return the centers to start from."""
         if not isinstance(self.init, str):
             return checked_centers("init", self.init, (self.n_clusters, X.shape[1]))
         if self.init == "random_rows":

@@ -59,7 +59,6 @@ class _Levels:
 
     @property
     def deepest(self) -> int:
-        """The deepest level."""
         return self.first + len(self.noises) - 1
 
 

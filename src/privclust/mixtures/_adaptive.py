@@ -212,7 +212,6 @@ class FitPlan:
         return cls(sketches, weights, weights.noise(of_each, n_iter))
 
     def statements(self) -> list[Release]:
-        """Say what is released, in its order."""
         words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
         return [
             self.sketches.pilot.statement("pilot sketch"),
@@ -326,7 +325,6 @@ class _Run:
 
 
 def _unit(kind: str, k: int, d: int) -> np.ndarray:
-    """Unit covariances of a type."""
     if kind == "full":
         return np.tile(np.eye(d), (k, 1, 1))
     return np.ones((k, d)) if kind == "diag" else np.ones(k)
@@ -340,12 +338,10 @@ def _roots(frames: MixtureParameters) -> np.ndarray:
 
 
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-    """Multiply each component's covariance by its factor."""
     return per_component(factors, covariances.ndim) * covariances
 
 
 def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Cut eigenvalues to a range."""
     if covariances.ndim < 3:
         return np.clip(covariances, low, high)
     values, vectors = np.linalg.eigh(covariances)
@@ -353,6 +349,5 @@ def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _shortened(vectors: np.ndarray, length: float) -> np.ndarray:
-    """Shorten vectors to a length at most."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors * (length / np.maximum(norms, length))

@@ -208,7 +208,6 @@ class GaussianMixtureEM(FittedMixture):
         return parameters, bounds, False
 
     def _start(self, X, rng) -> MixtureParameters:
-        """Return the parameters of a start."""
         k, d = self.n_components, X.shape[1]
         weights: Any = self.weights_init
         means: Any = self.means_init

@@ -76,13 +76,6 @@ def statistic_weights(
     multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
     quarter of the free entries. A given sum of squares is divided best as the roots of these.
     The radius r is in standard deviations, `n_components` how many share a row.
-
-    Examples
-    --------
-    >>> weights = statistic_weights("full", 2, 2.0)
-    >>> squares = weights.counts**2 + weights.sums**2 + weights.seconds**2
-    >>> bool(np.isclose(weights.sensitivity**2, 2 * squares))
-    True
     """
     d, r2 = n_features, radius**2
     entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
@@ -161,12 +154,6 @@ def chi_radius(n_features: int, part: float) -> float:
 
 
 def clipping_factor(n_features: int, radius: float) -> float:
-    """Return by what the second moment of a standard normal shrinks when clipped to a radius.
-
-    Examples
-    --------
-    >>> round(clipping_factor(2, 100.0), 6)
-    1.0
-    """
+    """Return by what the second moment of a standard normal shrinks when clipped to a radius."""
     r2, d = radius**2, n_features
     return float(chi2.cdf(r2, d + 2) + r2 / d * chi2.sf(r2, d))

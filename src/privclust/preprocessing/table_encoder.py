@@ -194,7 +194,6 @@ class _Numbers:
 
     @property
     def names(self) -> list[str]:
-        """The name of the coordinate."""
         return [self.name]
 
     @property
@@ -208,7 +207,6 @@ class _Numbers:
 
     @property
     def middle(self) -> Any:
-        """The coordinate of the middle of the range."""
         return np.array([0.5])
 
     def encoded(self, column: Column) -> np.ndarray:
@@ -224,7 +222,6 @@ class _Numbers:
         )
 
     def decoded(self, X: np.ndarray) -> Any:
-        """Return the column of points (n, 1)."""
         values = self.low + X[:, 0] * (self.high - self.low)
         if self.is_date:
             values = values.round().astype("datetime64[s]")
@@ -245,7 +242,6 @@ class _Categories:
 
     @property
     def names(self) -> list[str]:
-        """The names of the coordinates."""
         return [f"{self.name}={category}" for category in self.categories]
 
     @property

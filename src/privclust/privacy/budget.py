@@ -440,7 +440,6 @@ def _process() -> str:
 
 
 def _listed() -> list[dict[str, Any]]:
-    """What the environment says is open."""
     return json.loads(os.environ.get(_VARIABLE, "[]"))
 
 

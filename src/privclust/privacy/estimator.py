@@ -150,7 +150,7 @@ class PrivateEstimator:
                 setattr(cls, name, whole(vars(cls)[name]))
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit to private rows; see the class for what is released.
+        """Fit to private rows; the class describes which numbers are released.
 
         Parameters
         ----------

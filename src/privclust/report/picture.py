@@ -111,7 +111,6 @@ def _between(clusters: TableClusters, j: int) -> float:
 
 
 def _days(times: np.ndarray | np.datetime64) -> np.ndarray:
-    """Return dates as Matplotlib counts them."""
     return times.astype("datetime64[s]").astype(np.int64) / 86400.0
 
 
@@ -126,7 +125,6 @@ def _sizes(clusters: TableClusters) -> np.ndarray:
 
 
 def _colour(j: int | np.integer) -> str:
-    """Return the colour of a cluster."""
     return PALETTE[int(j) % len(PALETTE)]
 
 

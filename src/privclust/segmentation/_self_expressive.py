@@ -62,27 +62,6 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
 
     A subclass supplies `_coefficients`, which finds Z with ``X.T ~ X.T @ Z``; the affinity
     ``|Z| + |Z|.T`` (eq. 3 of the MTSC paper) is then segmented by spectral clustering.
-
-    Parameters
-    ----------
-    n_clusters : int or None
-        Number of clusters. None: the largest eigengap of the affinity's normalised Laplacian among
-        the first ``min(20, n_samples // 2)``.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Draws the k-means starts of the spectral clustering; nothing else is random.
-
-    Attributes
-    ----------
-    coefficients_ : ndarray of shape (n_samples, n_samples)
-        Z; column j represents sample j.
-    affinity_matrix_ : ndarray of shape (n_samples, n_samples)
-        ``|Z| + |Z|.T``.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample.
-    n_clusters_ : int
-        Number of clusters asked for or estimated.
-    n_iter_ : int
-        Iterations of the solver, where it is iterative.
     """
 
     coefficients_: np.ndarray

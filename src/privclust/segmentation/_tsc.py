@@ -124,7 +124,6 @@ class TSC(SubspaceSegmenter):
         self.labels_[~is_zero] = labels
 
     def _n_neighbors(self, n_samples):
-        """Return s, given or by default."""
         if self.n_neighbors is not None:
             return int(self.n_neighbors)
         if self.n_clusters is None:

@@ -247,7 +247,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         }
 
     def _promise(self, draw, start, doubts, seeded):
-        """State what the last state promises, with what its start does."""
         release = draw.statement(
             "labels and subspaces",
             noise="density exp(-{epsilon:.4g} / 2 sum of squared distances)",
@@ -279,7 +278,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         )
 
     def _check_parameters(self, records):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
         if 0.5 * self.epsilon * records.n_records > LARGEST_CONCENTRATION:
             raise ValueError(
                 f"epsilon * n_samples / 2 must be at most {LARGEST_CONCENTRATION:g}, got "
@@ -290,5 +288,4 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
 
 def _root_mean_square(means: np.ndarray, dimension: int) -> float:
-    """Root of the squared entries of matrices per cluster and dimension."""
     return math.sqrt(float((means**2).sum()) / (len(means) * dimension))

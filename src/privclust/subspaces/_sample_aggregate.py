@@ -248,7 +248,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return release(results, source), self._promise(results.shape[1:], is_seeded(source))
 
     def _rows(self, X):
-        """Return rows as `base` gets them."""
         if self.norm_bound is None:
             check_magnitude(X)
             return X

@@ -160,7 +160,6 @@ class ForSensitivity(Measurement):
 
     @property
     def proof(self) -> str:
-        """Where the sensitivity is proved."""
         return self.sensitivity.proof
 
     def _unrounded(self) -> dict[str, Any]:
@@ -191,7 +190,6 @@ class WithEpsilon(ForSensitivity):
 
     @property
     def scale(self) -> float:
-        """Sensitivity over epsilon."""
         return self.sensitivity.value / float(self.epsilon)
 
     @property

@@ -189,7 +189,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     @staticmethod
     def _exact_sketch(X, degree, groups):
-        """Return the sketch of rows, or of groups, without noise."""
         if groups is not None:
             of_groups = GroupSums(X.shape[1], degree).add(X, groups)
             return MomentSketch.from_sums(of_groups.total(), GROUP)
@@ -248,7 +247,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self._optima(rng).refined(rng)
 
     def _optima(self, rng) -> Optima:
-        """Return what explains the sketch, of sizes that are given or chosen."""
         given = [
             None if isinstance(size, str) else size
             for size in (self.n_clusters, self.subspace_dimension)
@@ -266,7 +264,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             warn_caller(message)
 
     def _noises(self, n_features, degree, shares):
-        """Return the noise of sketches that spend these parts of the budget."""
         relation = self._relation()
         return [
             measurement(n_features, degree, relation, self.epsilon, self.delta, share)
@@ -274,7 +271,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         ]
 
     def _promise(self, noises, source, unit, *lines: Any) -> Guarantee:
-        """Return what the releases promise together."""
         relation = self._relation()
         promised = [noise.promise(seeded=is_seeded(source)) for noise in noises]
         return Guarantee.of(
