@@ -28,13 +28,7 @@ from privclust.command.arguments import (
     seed,
     size,
 )
-from privclust.command.output import (
-    check_readable,
-    checked_folder,
-    progress,
-    say,
-    written,
-)
+from privclust.command.output import check_readable, checked_folder, progress, say, written
 
 _SKETCH = "sketch.h5"
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"

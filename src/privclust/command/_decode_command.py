@@ -7,12 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from privclust.command.arguments import (
-    add_command,
-    number,
-    seed,
-    size,
-)
+from privclust.command.arguments import add_command, number, seed, size
 from privclust.command.output import (
     add_output,
     check_free,

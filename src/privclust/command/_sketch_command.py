@@ -156,11 +156,7 @@ def _add_privacy(group) -> None:
     add = group.add_argument
     add_epsilon_and_delta(add, required=False, delta="default: 0")
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
-    add_neighbours(
-        add,
-        ": the exact number is neither shown nor kept",
-        default=None,
-    )
+    add_neighbours(add, ": the exact number is neither shown nor kept", default=None)
     add(
         "--seed-noise",
         type=seed,

@@ -9,12 +9,7 @@ from operator import itemgetter
 import numpy as np
 from scipy.optimize import nnls
 
-from privclust.decoding._atoms import (
-    LOGISTIC_EDGE,
-    least_squares_problem,
-    minimise,
-    unpacked,
-)
+from privclust.decoding._atoms import LOGISTIC_EDGE, least_squares_problem, minimise, unpacked
 from privclust.decoding._posterior import LEAST_LEVEL, posterior_modes
 
 _EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters

@@ -86,11 +86,7 @@ def _log_density(points, weights, centers, spreads):
 
 
 def is_outside(
-    features: np.ndarray,
-    frequencies: np.ndarray,
-    variance: float,
-    of_count: float,
-    box: Box,
+    features: np.ndarray, frequencies: np.ndarray, variance: float, of_count: float, box: Box
 ) -> bool:
     """Return whether a sketch says that data lie outside a box.
 

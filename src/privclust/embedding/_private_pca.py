@@ -17,11 +17,7 @@ from privclust.core.second_moments import second_moments, unit
 from privclust.core.validation import DELTA, Integer
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.estimator import (
-    PrivateEstimator,
-    caveats_of_bounds,
-    validated,
-)
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, validated
 from privclust.privacy.groups import Groups, by_size, unit_of, weighted_sums
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator

@@ -22,12 +22,7 @@ from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
-from privclust.privacy.noise import (
-    NoisyTransformer,
-    is_seeded,
-    noise_source,
-    unprotected_generator,
-)
+from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 
 PER_CALL = "for one transform of each row: a row that is transformed m times is released m times"

@@ -12,14 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import (
-    GROUPS,
-    Integer,
-    Real,
-    Unless,
-    as_generator,
-    check_parameters,
-)
+from privclust.core.validation import GROUPS, Integer, Real, Unless, as_generator, check_parameters
 from privclust.decoding._cluster_count import MOST_CLUSTERS, ClusterCount, count_clusters
 from privclust.decoding._density import MOST_NUMBERS
 from privclust.decoding._ellipsoids import n_numbers

@@ -165,10 +165,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     n_levels_: int = field(init=False)
 
     _TYPES: ClassVar = [np.float64, np.float32]
-    _constraints: ClassVar[dict[str, Any]] = {
-        "delta": DELTA,
-        "neighbours": check_neighbours,
-    }
+    _constraints: ClassVar[dict[str, Any]] = {"delta": DELTA, "neighbours": check_neighbours}
 
     n_clusters: int = 8
     _: KW_ONLY

@@ -39,11 +39,7 @@ from privclust.mixtures._frames import (
     statistic_weights,
 )
 from privclust.mixtures._noise_check import detected_components
-from privclust.mixtures._parameters import (
-    MixtureParameters,
-    outer_products,
-    per_component,
-)
+from privclust.mixtures._parameters import MixtureParameters, outer_products, per_component
 from privclust.mixtures._perturbations import RELATION
 from privclust.privacy import Release
 from privclust.privacy.accounting import cdp_share
@@ -247,11 +243,7 @@ class _Run:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             em = GaussianMixtureEM(
-                k,
-                covariance_type=self.kind,
-                n_init=_STARTS,
-                reg_covar=1e-6,
-                random_state=self.rng,
+                k, covariance_type=self.kind, n_init=_STARTS, reg_covar=1e-6, random_state=self.rng
             ).fit(points)
         weights = np.maximum(em.weights_, 0.2 / k)
         weights /= weights.sum()

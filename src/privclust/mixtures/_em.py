@@ -13,12 +13,7 @@ from sklearn.utils.validation import validate_data
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import inertia, plus_plus
 from privclust.core.progress import logged
-from privclust.core.validation import (
-    GROUPS,
-    NOT_NEGATIVE,
-    as_generator,
-    check_parameters,
-)
+from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
 from privclust.core.warn import warn_caller
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._fitted_mixture import FittedMixture

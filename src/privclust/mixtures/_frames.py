@@ -37,11 +37,7 @@ from privclust.mixtures import _exact_kernels
 from privclust.mixtures._noisy_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
-from privclust.mixtures.exact_statistics import (
-    ExactStatistics,
-    summed_up,
-    weighted_statistics,
-)
+from privclust.mixtures.exact_statistics import ExactStatistics, summed_up, weighted_statistics
 from privclust.privacy import Sensitivity
 from privclust.privacy.groups import Groups, by_size
 from privclust.privacy.measurements import Gaussian
@@ -64,11 +60,7 @@ class StatisticWeights:
 
 
 def statistic_weights(
-    covariance_type: str,
-    n_features: int,
-    radius: float,
-    *,
-    n_components: int = 1,
+    covariance_type: str, n_features: int, radius: float, *, n_components: int = 1
 ) -> StatisticWeights:
     """Return the weights that cost the fitted density least.
 
@@ -134,11 +126,7 @@ def release_moments(
 
 
 def clipped_moments(
-    X: np.ndarray,
-    frames: MixtureParameters,
-    radius: float,
-    *,
-    bound: float = 1.0,
+    X: np.ndarray, frames: MixtureParameters, radius: float, *, bound: float = 1.0
 ) -> ExactStatistics:
     """Return counts, sums and second moments in frames, without noise."""
     unit = unit_margin(X.shape[1], FACTOR_BITS)

@@ -25,12 +25,7 @@ from privclust.core.warn import warn_caller
 from privclust.privacy.advice import weak_points
 from privclust.privacy.budget import charge
 from privclust.privacy.groups import Groups, person_codes, unit_of, whole_rows
-from privclust.privacy.guarantee import (
-    Guarantee,
-    PrivacyLeakWarning,
-    Release,
-    WeakGuaranteeWarning,
-)
+from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release, WeakGuaranteeWarning
 from privclust.privacy.left_out import LeftOutCount, NoisyCount, PrivateRecords
 from privclust.privacy.noise import NoiseSource, is_seeded
 from privclust.privacy.scaling import warn_if_standardised

@@ -16,14 +16,7 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
-from privclust.records.cells import (
-    is_missing,
-    key,
-    numbers,
-    read_each,
-    seconds_of_times,
-    text_of,
-)
+from privclust.records.cells import is_missing, key, numbers, read_each, seconds_of_times, text_of
 from privclust.records.errors import ReadingError
 from privclust.records.notation import USUAL, Notation
 

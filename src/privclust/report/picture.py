@@ -12,17 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 
-from privclust.report.coordinate import (
-    DATE,
-    SHARE,
-    Coordinate,
-)
-from privclust.report.figures import (
-    COLOURS,
-    PALETTE,
-    new_figure,
-    text_style,
-)
+from privclust.report.coordinate import DATE, SHARE, Coordinate
+from privclust.report.figures import COLOURS, PALETTE, new_figure, text_style
 from privclust.report.table_clusters import TableClusters
 
 _MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best

@@ -41,10 +41,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
     tol: float = 1e-4
     max_iter: int = 500
 
-    _constraints: ClassVar = {
-        "n_restarts": Integer(0),
-        "tol": NOT_NEGATIVE,
-    }
+    _constraints: ClassVar = {"n_restarts": Integer(0), "tol": NOT_NEGATIVE}
 
     def _schedule(self, noise_unit, n_samples):
         """Return the schedule of a run; SBL's, with W = I."""

@@ -22,12 +22,7 @@ from privclust.privacy.noise import NoiseSource
 from privclust.records.arrow import takes_tables
 from privclust.records.streams import Source, chunks
 from privclust.sketches._base import BaseSketch
-from privclust.sketches._harmonics import (
-    n_moments,
-    roots_of_counts,
-    squared_length,
-    trace_free,
-)
+from privclust.sketches._harmonics import n_moments, roots_of_counts, squared_length, trace_free
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._tables import table_state
 from privclust.sketches.moment_release import (

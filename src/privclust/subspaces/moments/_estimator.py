@@ -14,21 +14,13 @@ from privclust.core.validation import DELTA, check_integer
 from privclust.core.warn import warn_caller
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
-from privclust.privacy.estimator import (
-    PrivateEstimator,
-    caveats_of_bounds,
-    validated,
-)
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, validated
 from privclust.privacy.groups import GROUP
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
-from privclust.sketches.moment_release import (
-    check_size,
-    default_degree,
-    measurement,
-)
+from privclust.sketches.moment_release import check_size, default_degree, measurement
 from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
 from privclust.subspaces.moments._decoding import (
