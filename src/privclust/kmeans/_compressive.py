@@ -390,27 +390,33 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         # of a release, starts follow from the released sums: the same sums, the same clusters
         of_starts = None if self.random_state is None else self._rng
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
+        where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
         if self.n_clusters == _AUTO:
-            where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
             self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
             self.n_clusters_ = self.cluster_count_.n_clusters
+        # covariances cost time, and a round mends much
+        is_small = n_numbers(self.n_clusters_, X.shape[1]) <= MOST_NUMBERS
         decoded = decode(
             self._merged,
             self.n_clusters_,
-            bounds=bounds,
             method=self.decoder,
             spread=self.spread,
-            covariances=self._has_covariances(X.shape[1]),
-            moments=self._data_moments,
-            random_state=of_starts,
+            covariances=not self._round_share or (self._projection is None and is_small),
+            **where,
         )
         self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
         self._decoded, self.mean_inertia_ = decoded, decoded.spread * X.shape[1]
         if self._round_share:
             decoded = self._after_rounds(rows, decoded, records)
         self.n_rounds_ = len(self._rounds)
-        self.cluster_spreads_ = self._spreads()
-        self.guarantee_ = self._guarantee()
+        if self._projection is None:
+            self.cluster_spreads_ = self._decoded.spreads_about(self.cluster_centers_)
+        else:
+            self.cluster_spreads_ = widths_of_rounds(self._rounds)
+        pilots = [pilot.guarantee for pilot in self._pilots]
+        rounds = [round_.noise for round_ in self._rounds]
+        whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
+        self.guarantee_ = with_left_out(whole, self._lines)
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
         private = self._merged.noise is not None
         self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
@@ -418,17 +424,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._check_noise(decoded)
         return self
 
-    def _has_covariances(self, n_features):
-        """Return whether clusters may have covariances: a round mends much, and they cost time."""
-        if not self._round_share:
-            return True
-        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
-
     def _after_rounds(self, rows, decoded, records):
         """Take the last rounds, and return which clusters are detected after them as well."""
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
-        source = noise_source(None if self.random_state is None else self._rng)
+        source = self._budget.source(self._rng)
         n_samples = self._budget.n_samples(self._n_counted, self._merged)
         parts = parts_of_rounds(projected=self._projection is not None)
         noises = self._budget.round_noises(self._round_share, parts)
@@ -443,12 +443,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
         return replace(decoded, is_detected=(decoded.is_detected | is_split) & detected)
-
-    def _spreads(self):
-        """Return the standard deviation of each feature in each cluster, by what was released."""
-        if self._projection is None:
-            return self._decoded.spreads_about(self.cluster_centers_)
-        return widths_of_rounds(self._rounds)
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""
@@ -517,12 +511,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
         if others is not None and self.left_out_ is not None:
             self.left_out_ = others + self.left_out_
-
-    def _guarantee(self):
-        pilots = [pilot.guarantee for pilot in self._pilots]
-        rounds = [round_.noise for round_ in self._rounds]
-        whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
-        return with_left_out(whole, self._lines)
 
     def _check_parameters(self, records):
         """Raise a ValueError; records are None where there may be fewer than clusters."""
