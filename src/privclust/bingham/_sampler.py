@@ -186,7 +186,6 @@ def _checked_matrix(A):
 
 
 def _checked_frame(init, A, q):
-    """Return the start of a chain."""
     if init is None:
         return np.linalg.eigh(A)[1][:, ::-1][:, :q]
     frame = np.array(init, dtype=np.float64)

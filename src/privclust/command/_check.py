@@ -42,7 +42,6 @@ class _Seen:
         self.read_by = dict.fromkeys((how for how, _ in _TRIED), 0)
 
     def add(self, column: Column) -> None:
-        """Add a part of the column."""
         is_none, is_unreadable = (flags[:, 0] for flags in self.encoder.unread({"c": column}))
         self.n_missing += int(is_none.sum())
         self.n_unreadable += int(is_unreadable.sum())
@@ -68,7 +67,6 @@ class _Seen:
                 self.read_by[how] += not np.isnan(read(cell))
 
     def lines(self, name: str, n_rows: int) -> list[str]:
-        """Return the lines about the column."""
         share = 100.0 / max(n_rows, 1)
         lines = [
             f"{name}: {self.n_missing:,} missing ({self.n_missing * share:.1f} %), "
@@ -88,7 +86,6 @@ class _Seen:
 
 
 def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | None) -> None:
-    """Print the content of declared columns, in exact numbers."""
     seen = {name: _Seen(ends) for name, ends in declared.items()}
     n_rows, n_nobody = 0, 0
     for part in table.columns([*declared, *([groups] if groups else [])]):

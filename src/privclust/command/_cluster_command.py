@@ -28,13 +28,7 @@ from privclust.command.arguments import (
     seed,
     size,
 )
-from privclust.command.output import (
-    check_readable,
-    checked_folder,
-    progress,
-    say,
-    written,
-)
+from privclust.command.output import check_readable, checked_folder, progress, say, written
 
 _SKETCH = "sketch.h5"
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"
@@ -42,7 +36,6 @@ _ANY_NUMBER = (-1e307, 1e307)  # of a column whose bounds are to be found
 
 
 def add_to(commands) -> None:
-    """``privclust cluster``."""
     parser = add_command(
         commands,
         "cluster",
@@ -91,7 +84,6 @@ def _add_columns(add) -> None:
 
 
 def _add_privacy(add) -> None:
-    """Add the arguments on privacy."""
     delta = "well below one over the number of records, such as 1e-6; 0 needs far more noise"
     add_epsilon_and_delta(add, required=False, delta=delta)
     add_neighbours(add)
@@ -114,7 +106,6 @@ def _share(text: str) -> float:
 
 
 def _run(args) -> None:
-    """Read the columns, bound them, find clusters, write the report."""
     declared, unknown = declared_columns(args)
     args.missing = args.missing or "drop"
     if not args.check:
@@ -205,10 +196,7 @@ def _read(table, args, declared: dict[str, Any]):
 
 
 def _private_bounds(columns, groups, declared, unknown, args):
-    """Return private bounds, if any are requested, and declarations with them.
-
-    Columns of numbers are then encoded by them.
-    """
+    """Return private bounds, if any are to be found, and declarations that have them."""
     if not unknown:
         return None, declared
     import numpy as np
@@ -260,7 +248,6 @@ def _missing(unread, groups, args):
 
 
 def _fitted(columns, groups, declared, bounds, args):
-    """Return the model and its warnings."""
     import numpy as np
 
     from privclust.kmeans import CompressiveKMeans
@@ -309,7 +296,6 @@ def _with_table(model, encoder, missing):
 
 
 def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
-    """Write all files, and print the result."""
     from dataclasses import replace
 
     from privclust.decoding._cluster_count import MOST_CLUSTERS

@@ -14,7 +14,6 @@ class Declarations(argparse.Action):
     """Collect ``NAME=VALUE`` from several arguments, each with one or more between commas."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        """Add to the declarations."""
         declared = dict(getattr(namespace, self.dest) or {})
         for item in (item for value in values for item in _items(value)):
             name, equals, text = item.partition("=")
@@ -38,7 +37,6 @@ def _items(text: str) -> list[str]:
 
 
 def add_notation(add) -> None:
-    """Add the arguments on the notation of texts."""
     add_delimiter(add)
     add("--decimal", default=".", metavar="C", help="decimal mark in text files; default: .")
     add("--thousands", default="", metavar="C", help="thousands separator in text files")
@@ -54,7 +52,6 @@ def add_notation(add) -> None:
 
 
 def add_declarations(add) -> None:
-    """Add the arguments that declare columns."""
     add(
         "--bounds",
         action=Declarations,
@@ -81,7 +78,6 @@ def add_declarations(add) -> None:
 
 
 def opened_table(path: str, args):
-    """Return the table in a file, with texts in the declared notation."""
     from privclust.records.files import kind_of_file
     from privclust.records.notation import Notation
     from privclust.records.table_files import open_table
@@ -112,10 +108,7 @@ def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[f
 
 
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
-    """Return the declarations of columns, in order, and the columns without bounds.
-
-    Usage errors name the column.
-    """
+    """Return declarations of columns, in order, and the columns whose bounds are to be found."""
     finds_bounds = hasattr(args, "private_bounds")
     bounds, categories = args.bounds or {}, args.categories or {}
     for name in bounds:
@@ -144,7 +137,6 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
 
 
 def _ends(args, name: str, bounds: dict[str, str], categories: dict[str, str]) -> Any:
-    """Return the bounds or categories of a column; None if there are none."""
     if name in categories:
         return categories[name].split(":")
     if name not in bounds:

@@ -7,12 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from privclust.command.arguments import (
-    add_command,
-    number,
-    seed,
-    size,
-)
+from privclust.command.arguments import add_command, number, seed, size
 from privclust.command.output import (
     add_output,
     check_free,
@@ -28,7 +23,6 @@ from privclust.command.output import (
 
 
 def add_to(commands) -> None:
-    """``privclust decode``."""
     parser = add_command(
         commands,
         "decode",
@@ -88,7 +82,6 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> None:
-    """Merge sketches, decode them, and write the result as CSV."""
     _check_arguments(args)
     if args.output is not None:
         check_output(args.output, args.sketches, "CSV", args.force)
@@ -190,7 +183,6 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
 
 
 def _centers(sketch, decoded, args) -> str:
-    """Return unscaled centers with their weights, as the text of a table."""
     import numpy as np
 
     from privclust.decoding import standard_errors
@@ -226,12 +218,10 @@ def _centers(sketch, decoded, args) -> str:
 
 
 def _text(columns: list[str], rows: list[str]) -> str:
-    """Return the text of a table."""
     return "\n".join([",".join(columns), *rows]) + "\n"
 
 
 def _word(is_so: bool) -> str:
-    """Return a cell for yes or no."""
     return "yes" if is_so else "no"
 
 
@@ -269,7 +259,6 @@ def _subspaces(args):
 
 
 def _features(sketch) -> list[str]:
-    """Return the names of a sketch's columns."""
     return [f"x{j + 1}" for j in range(sketch.n_features)]
 
 
@@ -310,7 +299,6 @@ def _merged(paths: list[str], sketch_type, sums_of: Callable):
 
 
 def _check_mergeable(first, other) -> None:
-    """Raise a ValueError that names two files of sketches that do not merge."""
     try:
         first[2] + other[2]
     except ValueError as error:
@@ -330,7 +318,6 @@ def _statement(sketch) -> str | None:
 
 
 def _most_clusters(sketch) -> int:
-    """Return the largest number of clusters that a sketch can determine."""
     return max(2 * sketch.n_frequencies // (sketch.n_features + 1), 1)
 
 

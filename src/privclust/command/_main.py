@@ -54,7 +54,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _commands() -> Iterator[ModuleType]:
-    """Yield the modules of all commands; those of other packages come last."""
     yield from (_cluster_command, _sketch_command, _decode_command, _plan_command)
     for entry in sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name):
         yield entry.load()

@@ -22,7 +22,6 @@ _FIRST, _ALL = "CompressiveKMeans", "all"
 
 
 def add_to(commands) -> None:
-    """``privclust plan``."""
     parser = add_command(
         commands,
         "plan",
@@ -69,7 +68,6 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> None:
-    """Simulate, and print a line for each epsilon and method."""
     if args.clusters >= args.n:
         args.usage_error("--clusters must be less than --n")
     if args.smallest is not None and args.smallest * args.clusters > 1.0:

@@ -30,8 +30,6 @@ class Piece(NamedTuple):
 
 @dataclass
 class Records:
-    """The records of a file, which can be read more than once."""
-
     name: str
     n_features: int
     n_rows: int | None
@@ -57,7 +55,6 @@ def records_of(path: str, args, encoder, groups: str | None) -> Records:
     stream = chunks(path, **how)
 
     def pieces() -> Iterator[Piece]:
-        """Read the file from its start."""
         stream = chunks(path, **how)
         for rows in stream:
             yield Piece(rows, stream.labels, None)
@@ -66,7 +63,6 @@ def records_of(path: str, args, encoder, groups: str | None) -> Records:
 
 
 def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
-    """Return the records of a table with declared columns."""
     from privclust.command._declared_columns import kind_of_ends, opened_table
 
     table = opened_table(path, args)
@@ -77,7 +73,6 @@ def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
         table.check_kind(groups, "persons")
 
     def pieces() -> Iterator[Piece]:
-        """Read the file from its start."""
         from privclust.records.columns import column_of
 
         for part in table.columns(reads):
@@ -88,7 +83,6 @@ def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
 
 
 def check_columns(files: list[Records], n_features: int, needed_by: str) -> None:
-    """Raise an error if a file has another number of columns, or other names."""
     for file in files:
         if file.n_features != n_features:
             raise ValueError(
@@ -160,7 +154,6 @@ def check_distinct(
 
 
 def _start(path: str) -> tuple[int, bytes]:
-    """Return a file's size and first bytes, so that few files are compared in full."""
     with open(path, "rb") as file:
         return os.path.getsize(path), hashlib.sha256(file.read(_START_BYTES)).digest()
 
@@ -178,7 +171,6 @@ class Tally:
         self.unread = None if n_columns is None else np.zeros((2, n_columns), dtype=np.int64)
 
     def add(self, piece: Piece, n_left_out: int, units) -> None:
-        """Add a piece, with the weight of each row in units."""
         import numpy as np
 
         self.n_rows += len(piece.rows)

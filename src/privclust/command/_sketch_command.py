@@ -66,7 +66,6 @@ _OF_FREQUENCIES = (
 
 
 def add_to(commands) -> None:
-    """``privclust sketch``."""
     parser = add_command(
         commands,
         "sketch",
@@ -121,7 +120,6 @@ def add_to(commands) -> None:
 
 
 def _add_subspaces(group) -> None:
-    """A sketch of moments instead of frequencies."""
     add = group.add_argument
     add(
         "--subspaces",
@@ -162,15 +160,10 @@ def _add_frequencies(group) -> None:
 
 
 def _add_privacy(group) -> None:
-    """Budget, noise, neighbours and the ledger."""
     add = group.add_argument
     add_epsilon_and_delta(add, required=False, delta="default: 0")
     add("--noise", choices=("auto", "laplace", "gaussian"), help="default: auto")
-    add_neighbours(
-        add,
-        "; the exact number is neither shown nor stored",
-        default=None,
-    )
+    add_neighbours(add, "; the exact number is neither shown nor stored", default=None)
     add(
         "--seed-noise",
         type=seed,
@@ -241,12 +234,10 @@ def _run(args) -> None:
 
 
 def _holds_rows(file) -> bool:
-    """Return whether a file holds any rows."""
     return any(len(piece.rows) for piece in file.pieces())
 
 
 def _all_of(files) -> str:
-    """Return the number of files as text."""
     return "this file" if len(files) == 1 else f"these {len(files)} files"
 
 
@@ -300,12 +291,10 @@ def _counts_by_column(args, encoder):
 
 
 def _share_of_sums(counts) -> float:
-    """Return the share of the budget for the sums."""
     return 1.0 if counts is None else 1.0 - MISSING_SHARE
 
 
 def _promise(args, sketcher, encoder):
-    """Return the guarantee of the release."""
     counts = _counts_by_column(args, encoder)
     promise = sketcher.promise(_share_of_sums(counts))
     if counts is None:
@@ -357,7 +346,6 @@ def _released(sketcher, encoder, tally, args):
 
 
 def _check_arguments(args) -> None:
-    """Refuse conflicting arguments, before anything is read."""
     if args.subspaces:
         for name in _OF_FREQUENCIES:
             if getattr(args, name) is not None:
@@ -387,7 +375,6 @@ def _check_arguments(args) -> None:
 
 
 def _check_frequencies(args) -> None:
-    """Refuse frequencies that are both drawn and given, or neither."""
     drawn = ("frequencies", "law", "variance", "public_sample", "seed")
     if args.like is not None:
         for name in drawn:

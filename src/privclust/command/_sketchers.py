@@ -42,7 +42,6 @@ class FeatureSketcher:
         )
 
     def promise(self, share: float):
-        """Return the guarantee of a release with a share of the budget."""
         from privclust.sketches import promise
 
         unit = unit_of_records(self._args)
@@ -55,7 +54,6 @@ class FeatureSketcher:
         self.sums.add(self.sums.clipped(rows), groups)
 
     def _check_sizes(self, rows, file) -> None:
-        """Refuse rows so large that their phases would be lost."""
         import numpy as np
 
         largest = self.sums.largest_value(rows.dtype)
@@ -69,13 +67,11 @@ class FeatureSketcher:
             )
 
     def exact(self):
-        """Return the sketch of the added rows, which is not private."""
         from privclust.sketches import Sketch
 
         return Sketch.from_feature_sums(self.sums)
 
     def release(self, sketch, share: float, random_state):
-        """Return a sketch with noise for a share of the budget."""
         from privclust.sketches import release
 
         return release(sketch, **self._terms(share), random_state=random_state)
@@ -112,7 +108,6 @@ class MomentSketcher:
         self.n_bytes = 8 * (self.n_numbers + 1)
 
     def promise(self, share: float):
-        """Return the guarantee of a release."""
         from privclust.privacy import Neighbours
         from privclust.sketches.moment_release import measurement
 
@@ -127,13 +122,11 @@ class MomentSketcher:
         self.sums.add(self.sums.clipped(rows), groups)
 
     def exact(self):
-        """Return the sketch of the added rows, which is not private."""
         from privclust.sketches import MomentSketch
 
         return MomentSketch.from_sums(self.sums.total(), unit_of_records(self._args))
 
     def release(self, sketch, share: float, random_state):
-        """Return a sketch with noise for a share of the budget."""
         args = self._args
         return sketch.release(
             args.epsilon,

@@ -206,7 +206,6 @@ class _Lines:
         self._last = time.monotonic()
 
     def advance(self, count: int) -> None:
-        """Count progress."""
         self._done += count
         if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()

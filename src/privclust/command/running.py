@@ -87,7 +87,6 @@ def _termination_as_exception() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _warnings_as_lines(prog: str) -> Iterator[None]:
-    """Print each warning once, as one line without its place in the code."""
     said = set()
 
     def show(message: Warning | str, *place: Any, **more: Any) -> None:

@@ -122,10 +122,7 @@ def _options(fastmath: bool | Set[str], error_model: str) -> dict[str, Any]:
 
 
 class _Cache(FunctionCache):
-    """Numba's cache, with entries also keyed by the other sources of a function.
-
-    Numba's classes have no types, which the ignored errors are about.
-    """
+    """Numba's cache, keyed by all that a function is made of; Numba's classes have no types."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]

@@ -76,7 +76,6 @@ def _sync_folder(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

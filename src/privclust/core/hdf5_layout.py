@@ -39,10 +39,7 @@ def text_attribute(file: Any, name: str) -> str:
 
 
 def arrays_in(
-    file: Any,
-    n_bytes: int,
-    names: Collection[str] | None = None,
-    most_bytes: float = math.inf,
+    file: Any, n_bytes: int, names: Collection[str] | None = None, most_bytes: float = math.inf
 ) -> dict[str, Any]:
     """Return all arrays of a file by name, not yet read.
 
@@ -99,7 +96,6 @@ def arrays_in(
 
 
 def _address(item: Any) -> int:
-    """The address of an object in its file."""
     return require("h5py", NEEDED_BY).h5o.get_info(item.id).addr
 
 

@@ -31,5 +31,4 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _is_ours(module: object) -> bool:
-    """Whether a module is of this package."""
     return isinstance(module, str) and module.partition(".")[0] == _PACKAGE

@@ -93,7 +93,6 @@ def fill_phases(center, turns, phases):
 
 @part(fastmath=True)
 def fill_damping(variance, squares, damping):
-    """Write exp(-v |omega|^2 / 2) of a tile."""
     if damping.itemsize == 4:
         factor = np.float32(-0.5 * variance)
         for j in range(damping.size):

@@ -34,8 +34,7 @@ _ASCENT_STEPS, _DESCENT_STEPS, _LAST_STEPS = 100, 200, 1000
 def decode_diracs(features, frequencies, n_clusters, low, high, rng):
     """Decode mean features (m,) at frequencies (d, m) by CL-OMPR, centers from low to high.
 
-    Returns centers (k, d), weights (k,) and the sum of squared differences, in features of modulus
-    1.
+    Returns centers (k, d), weights (k,) and the sum of squared differences of unit features.
     """
     middle, unit = 0.5 * (low + high), 0.5 * float((high - low).max())
     shifted = features * np.exp(-1j * (middle @ frequencies))

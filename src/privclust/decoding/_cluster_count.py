@@ -235,25 +235,9 @@ def deepest_valley(
 ) -> float:
     """Return the relative density in the deepest valley of a Gaussian mixture, in [0, 1].
 
-    Parameters
-    ----------
-    weights, centers, covariances : ndarray of shape (K,), (K, d), (K, d, d)
-        Of the components.
-    least : float
-        Smaller eigenvalues of covariances count as this.
-
-    Returns
-    -------
-    float
-        Components are joined by straight lines, highest density first. Returned is the lowest
-        density on a line that is needed to connect all, relative to the lower of the densities at
-        its ends; 1 for one component.
-
-    Examples
-    --------
-    >>> at = np.array([[0.0], [3.5]])
-    >>> round(deepest_valley(np.full(2, 0.5), at, np.ones((2, 1, 1))), 2)
-    0.43
+    Components are joined by straight lines, highest density first. Returned is the lowest density
+    on a line that is needed to connect all, relative to the lower of the densities at its ends; 1
+    for one component. Eigenvalues of covariances below `least` count as this.
     """
     n_atoms = len(weights)
     if n_atoms <= 1:

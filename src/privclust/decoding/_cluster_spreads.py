@@ -21,8 +21,6 @@ def cluster_spreads(
 ) -> np.ndarray:
     """Return the standard deviation of each feature in each cluster, (n_clusters, n_features).
 
-    A cluster without any of the density has a spread of 0.
-
     Examples
     --------
     >>> law = GaussianMixture(np.ones(2) / 2, np.array([[-9.0], [9.0]]), np.array([1.0, 2.0]), 2)

@@ -38,7 +38,6 @@ _CHUNK = 256  # frequencies whose products stay in the second-level cache
 
 
 def n_numbers(n_atoms: int, n_features: int, *, diagonal: bool = False) -> int:
-    """Count the unknowns of atoms with a weight, a center and a covariance each."""
     of_shape = n_features if diagonal else n_features * (n_features + 1) // 2
     return n_atoms * (1 + n_features + of_shape)
 

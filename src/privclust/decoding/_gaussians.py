@@ -31,14 +31,7 @@ class GaussianMixture:
 def log_parts(
     points: np.ndarray, weights: np.ndarray, centers: np.ndarray, spreads: np.ndarray
 ) -> np.ndarray:
-    """Return the logarithm of what each Gaussian adds at points, but for one constant, (n, K).
-
-    Examples
-    --------
-    >>> weights, centers = np.array([0.5, 0.5]), np.array([[0.0], [2.0]])
-    >>> log_parts(np.array([[1.0]]), weights, centers, np.ones(2)).round(3)
-    array([[-1.193, -1.193]])
-    """
+    """Return the logarithm of what each Gaussian adds at points, but for one constant, (n, K)."""
     d = points.shape[1]
     if spreads.ndim == 1:
         squares = cdist(points, centers, "sqeuclidean") / spreads**2

@@ -288,10 +288,7 @@ def _is_explained(fit):
 
 
 def _agreement_of_starts(fit, centers):
-    """Compare the clusters of near-best starts, in the order of the centers (k, d).
-
-    The k-means centers of each start's own k atoms are compared with those of the best start.
-    """
+    """Compare the centers of each near-best start's own atoms with those of the best, (k, d)."""
     problem, rng = fit.problem, np.random.default_rng(0)  # so that the check changes no other draw
     best = min(fit.starts, key=lambda start: start[1])
     left = np.hstack(problem.unexplained(*best[0]))

@@ -87,11 +87,7 @@ def scores(points, density):
 
 
 def is_thin(density):
-    """Return which numbers say how flat a Gaussian is where it is next to flat, (K, numbers).
-
-    Such as at the corner of a simplex that stands for a category: nobody asks how flat it is, but
-    where it lies.
-    """
+    """Return which numbers say how flat a Gaussian is where it is next to flat, (K, numbers)."""
     if density.spreads.ndim == 1:
         return np.zeros((density.n_fitted, _n_numbers(density) // density.n_fitted), dtype=bool)
     widths = np.sqrt((density.spreads[: density.n_fitted] ** 2).sum(axis=1))  # L's columns
@@ -128,7 +124,6 @@ def shares(points, density):
 
 
 def _fitted(density):
-    """Yield weight, center and spread of each Gaussian that was fitted."""
     n = density.n_fitted
     return zip(density.weights[:n], density.centers[:n], density.spreads[:n], strict=True)
 

@@ -72,11 +72,9 @@ class MixtureFit:
         return *mixture, residual
 
     def refine(self, weights, centers, variances):
-        """Refine a mixture to the end, in double precision; return it and its residual."""
         return self._fit(self.problem, weights, centers, variances, *_LAST_FIT)
 
     def _fit(self, problem, weights, centers, variances, max_iter, tolerance):
-        """Refine a mixture; return it and its residual."""
         n_atoms = len(weights)
         width = self.log_high - self.log_low
         part = (np.log(variances[:1] if self.shared else variances) - self.log_low) / width
@@ -88,10 +86,7 @@ class MixtureFit:
         return *unpacked(point, n_atoms, centers.shape[1], *bounds)[:3], residual
 
     def gram(self, centers, variances):
-        """Return the Gram matrix of the atoms and their inner products with the features.
-
-        Factors L (K, d, d) of covariances L L' may stand in place of `variances` (K,).
-        """
+        """Return the Gram matrix of atoms, of variances or factors, and products with features."""
         turns, squares, real, imaginary = self.problem
         size = len(centers)
         products, correlations = np.zeros((size, size)), np.zeros(size)
@@ -261,18 +256,15 @@ class MixtureFit:
         return real - weights @ cosines, imaginary - weights @ sines
 
     def residual(self, weights, centers, variances):
-        """Return f of a mixture."""
         real, imaginary = self.unexplained(weights, centers, variances)
         return float(real @ real + imaginary @ imaginary)
 
     @property
     def size(self):
-        """Number of features."""
         return len(self.problem[2])
 
     @property
     def norm(self):
-        """Sum of the squared moduli of the features."""
         _, _, real, imaginary = self.problem
         return float(real @ real + imaginary @ imaginary)
 

@@ -9,12 +9,7 @@ from operator import itemgetter
 import numpy as np
 from scipy.optimize import nnls
 
-from privclust.decoding._atoms import (
-    LOGISTIC_EDGE,
-    least_squares_problem,
-    minimise,
-    unpacked,
-)
+from privclust.decoding._atoms import LOGISTIC_EDGE, least_squares_problem, minimise, unpacked
 from privclust.decoding._posterior import LEAST_LEVEL, posterior_modes
 
 _EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters
@@ -173,7 +168,6 @@ def _gaussians(weights, centers, variances, frequencies):
 
 
 def _fitted_gaussian(features, frequencies, squares, box, rng):
-    """Fit one Gaussian atom; return its mean and variance."""
     d, n_low = frequencies.shape
     unit = 1.0 / math.sqrt(max(float(squares.mean()), 1e-300))
     middle = np.zeros(d) if box is None else box.center

@@ -20,23 +20,10 @@ from privclust.sketches._sketch import Sketch
 def decoding_generator(
     random_state: RandomState, sketch: Sketch, *settings: Any
 ) -> np.random.Generator:
-    """Return the generator of a decoder's starts.
+    """Return the generator of a decoder's starts: seeded by a hash if `random_state` is None.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None derives the seed from the sketch; anything else is used as it is.
-    sketch : Sketch
-        Its frequencies, sums and number of records enter the hash.
-    *settings
-        Arrays, numbers and text that the result depends on as well, all public or released.
-
-    Examples
-    --------
-    >>> sketch = Sketch(np.ones((1, 3)), np.ones(3, complex), 2)
-    >>> first, again = (decoding_generator(None, sketch, 4).integers(2**62) for _ in range(2))
-    >>> bool(first == again), bool(first == decoding_generator(None, sketch, 5).integers(2**62))
-    (True, False)
+    The hash is of the sketch's frequencies, sums and number of records, and of `settings` on which
+    the result depends as well; all are public or released.
     """
     if random_state is not None:
         return as_generator(random_state)

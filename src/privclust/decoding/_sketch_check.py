@@ -37,13 +37,8 @@ _ROUNDING = 1e-9  # of features and phases
 def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> float:
     """Return by how much the residual must rise without an atom that is detected.
 
-    Parameters
-    ----------
-    spreads : ndarray of shape (n_atoms,) or (n_atoms, n_features, n_features)
-        Standard deviations, or factors L of covariances L L'.
-    n_features : int
-    of_one_number : float
-        Variance of the real or imaginary part of a feature.
+    Spreads are standard deviations (K,) or factors L (K, d, d) of covariances L L'; `of_one_number`
+    is the variance of the real or imaginary part of a feature.
 
     Examples
     --------
@@ -59,21 +54,8 @@ def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> fl
     r"""Return the share of rows below which an atom as wide as others is not detected.
 
     An atom of weight :math:`\alpha` and variance v explains at most
-    :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}`, wherever it lies.
-
-    Parameters
-    ----------
-    variances : ndarray of shape (n_atoms,)
-        Of the others; that in the middle counts.
-    squares : ndarray of shape (m,)
-        Squared norms of the frequencies.
-    least : float
-        By how much the residual must rise without an atom that is detected: `least_loss`.
-
-    Examples
-    --------
-    >>> least_weight(np.zeros(1), np.ones(2000), 20.0)
-    0.1
+    :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}`, wherever it lies. Of the `variances` of other atoms
+    that in the middle counts; `squares` (m,) are those of the frequencies, `least` is `least_loss`.
     """
     norm = float(np.exp(-np.median(variances) * squares).sum())
     return min(math.sqrt(least / norm), 1.0) if norm > 0.0 else 1.0
@@ -82,12 +64,8 @@ def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> fl
 def holds_most(points: np.ndarray, detected: tuple, whole: tuple) -> np.ndarray:
     """Return at which points the detected atoms hold at least half of the density, (n_points,).
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    detected, whole : tuple
-        Weights (K,), adding up to any number, centers (K, d), and positive standard deviations
-        (K,) or factors L (K, d, d) of covariances L L'.
+    Mixtures are weights (K,), of any sum, centers (K, d), and positive standard deviations (K,) or
+    factors L (K, d, d) of covariances L L'.
 
     Examples
     --------
@@ -108,24 +86,13 @@ def _log_density(points, weights, centers, spreads):
 
 
 def is_outside(
-    features: np.ndarray,
-    frequencies: np.ndarray,
-    variance: float,
-    of_count: float,
-    box: Box,
+    features: np.ndarray, frequencies: np.ndarray, variance: float, of_count: float, box: Box
 ) -> bool:
     """Return whether a sketch says that data lie outside a box.
 
-    Parameters
-    ----------
-    features : ndarray of shape (m,), complex
-        Means of exp(i omega'x), with noise.
-    frequencies : ndarray of shape (n_features, m)
-    variance : float
-        Of the noise on real and imaginary parts, and of what masks leave out.
-    of_count : float
-        Variance of a noisy number of records, in squares of it.
-    box : Box
+    Features (m,) are noisy means of exp(i omega'x). `variance` is that of the noise on real and
+    imaginary parts, and of the part that masks leave out; `of_count` is the variance of a noisy
+    number of records, in squares of it.
 
     Examples
     --------

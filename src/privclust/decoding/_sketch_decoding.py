@@ -233,7 +233,6 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
 
 
 def _disagreement(decoded):
-    """Return a sentence on starts that do not agree, if there are any."""
     return "" if decoded.starts is None else decoded.starts.message()
 
 

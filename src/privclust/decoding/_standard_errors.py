@@ -207,10 +207,7 @@ def _is_unique(points, centers, moves, rng):
 
 
 def _of_points(weights, n_points, rng):
-    """Draw changes of weights of paired points, which are as many for each Gaussian in all draws.
-
-    They are as large as of the points that centers were found on.
-    """
+    """Draw changes of weights of paired points, as many for each Gaussian in all draws."""
     parts = [rng.standard_normal((n, _DRAWS)) for n in pair_counts(weights, n_points)]
     of_pairs = np.concatenate([part - part.mean(axis=0) for part in parts])
     return np.tile(of_pairs, (2, 1)) * math.sqrt(_POINTS_PER_CLUSTER / POINTS_PER_CLUSTER)

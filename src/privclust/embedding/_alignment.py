@@ -90,7 +90,6 @@ def _in_units(rows):
 
 
 def _checked(name, rows):
-    """Return rows as floats, or raise a ValueError."""
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim < 2 or 0 in rows.shape[-2:] or not np.isfinite(rows).all():
         raise ValueError(

@@ -18,13 +18,6 @@ def discriminants(
     positive largest entry before the whitening is undone. Rows of X (n, d) have norm 1; None asks
     for all components: the number of classes less 1, or d if that is less. Raises a ValueError if
     there are fewer than two classes or too few discriminants, or all rows agree.
-
-    Examples
-    --------
-    >>> X = np.array([[1.0, 0.0], [0.8, 0.6], [-1.0, 0.0], [-0.8, 0.6]])
-    >>> mean, directions = discriminants(X, np.array([0, 0, 1, 1]), None)
-    >>> bool(abs(directions[0, 0]) > 10 * abs(directions[1, 0]))
-    True
     """
     values, classes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(values) < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ _ATTRACTION = Sensitivity(  # over D, which is public
 _OF_ALL_GRADIENTS = "each of n gradients within a ball of radius C: 2 C sqrt(n)"
 
 
+@dataclass(eq=False, repr=False)
 class DPdSNE(
     PrivateEstimator,
     NoisyTransformer,
@@ -153,35 +155,23 @@ class DPdSNE(
     ('approximate', 1000000)
     """
 
-    anchors_: np.ndarray
-    embedding_: np.ndarray
-    n_iter_: int
-    n_features_in_: int
+    anchors_: np.ndarray = field(init=False)
+    embedding_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = {"delta": DELTA, "perplexity": Real(1.0, inclusive=True)}
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        variant: Literal["corrected", "paper"] = "corrected",
-        perplexity: float = 30.0,
-        max_iter: int = 50,
-        learning_rate: float = 10.0,
-        exaggeration: float = 4.0,
-        clip: float = 0.5,
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.variant = variant
-        self.perplexity = perplexity
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.exaggeration = exaggeration
-        self.clip = clip
-        self.random_state = random_state
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    variant: Literal["corrected", "paper"] = "corrected"
+    perplexity: float = 30.0
+    max_iter: int = 50
+    learning_rate: float = 10.0
+    exaggeration: float = 4.0
+    clip: float = 0.5
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Take public rows and their embedding.
@@ -302,7 +292,6 @@ class DPdSNE(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
         return self.embedding_.shape[1]
 
     def _placed(self, X, others):
@@ -341,7 +330,6 @@ class DPdSNE(
 
 
 def _check_magnitude(name, array):
-    """Raise a ValueError if squares of entries could overflow."""
     if max(-float(array.min()), float(array.max())) > _LARGEST_ENTRY:
         raise ValueError(f"{name} has a magnitude above {_LARGEST_ENTRY:g}: rescale it")
 
@@ -357,6 +345,5 @@ def _squared_distances(X, others):
 
 
 def _clipped(rows, radius):
-    """Return rows clipped to a ball."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows * np.minimum(1.0, radius / np.maximum(norms, radius))

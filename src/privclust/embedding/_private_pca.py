@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -13,24 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from privclust.core.fixed_point import LARGEST_ROWS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.second_moments import second_moments, unit
-from privclust.core.validation import DELTA, Integer, check_parameters
+from privclust.core.validation import DELTA, Integer
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import (
-    PrivateEstimator,
-    caveats_of_bounds,
-    private_records,
-    validated,
-)
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, validated
 from privclust.privacy.groups import Groups, by_size, unit_of, weighted_sums
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 from privclust.privacy.spectra import detected_subspaces, estimated_moments
 
 
+@dataclass(eq=False, repr=False)
 class PrivatePCA(
     PrivateEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
@@ -160,73 +155,35 @@ class PrivatePCA(
     ('approximate', 1.0)
     """
 
-    components_: np.ndarray
-    explained_: np.ndarray | None
-    captured_: np.ndarray | None
-    second_moments_: np.ndarray | None
-    is_detected_: bool | None
-    n_features_in_: int
+    components_: np.ndarray = field(init=False)
+    explained_: np.ndarray | None = field(init=False)
+    captured_: np.ndarray | None = field(init=False)
+    second_moments_: np.ndarray | None = field(init=False)
+    is_detected_: bool | None = field(init=False)
+    n_features_in_: int = field(init=False)
 
+    _TYPES: ClassVar = [np.float64, np.float32]
     _constraints: ClassVar = {
         "n_components": Integer(at_most="n_features"),
         "delta": DELTA,
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        mechanism: Literal["gaussian", "exponential", "mod_sulq"] = "gaussian",
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        n_sweeps: int = 10,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.neighbours = neighbours
-        self.n_sweeps = n_sweeps
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    mechanism: Literal["gaussian", "exponential", "mod_sulq"] = "gaussian"
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    n_sweeps: int = 10
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Release components of the rows of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, or any where they are clipped to a `norm_bound`; float32 is not copied.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, X has fewer features than components, or is not
-            finite where it must be; if groups are not one a row, or asked for with
-            ``"exponential"``, whose score has no room for what they round.
-        """
-        records = private_records(
-            self, X, groups, dtype=[np.float64, np.float32], neighbours=self.neighbours
-        )
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         if groups is not None and self.mechanism == "exponential":
             raise ValueError(
                 "mechanism='exponential' takes no groups: its draw is private for rows whose "
@@ -263,18 +220,9 @@ class PrivatePCA(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
-    def _charge(self, promise, records, source):
-        """Charge the promise and the number of records left out, and release this."""
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
-
     def _add_noise(self, rows, radius, source, leaks, caveats, records):
-        """Release noisy moments, and keep what follows from them."""
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
         promise = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],
@@ -285,7 +233,7 @@ class PrivatePCA(
             caveats=caveats,
             unit=unit_of(records.groups),
         )
-        self._charge(promise, records, source)
+        self._charged(promise, records, source)
         noisy = noise.release(_moments(records.groups, rows, length)[None], source)
         self.components_, values = _leading(noisy[0], self.n_components)
         self.explained_ = values * length**2
@@ -297,7 +245,6 @@ class PrivatePCA(
         )
 
     def _noise(self, n_features):
-        """Return the symmetric noise of either Gaussian mechanism."""
         mod_sulq, budget = self.mechanism == "mod_sulq", (self.epsilon, self.delta)
         return second_moment_noise(n_features, self.neighbours, *budget, mod_sulq=mod_sulq)
 
@@ -320,7 +267,7 @@ class PrivatePCA(
         caveats = (*caveats, IN_FLOATING_POINT)
         is_exact = k in (1, d - 1, d)
         promise = self._promise_of_frame(release, is_exact, source, leaks, caveats)
-        self._charge(promise, records, source)
+        self._charged(promise, records, source)
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
         start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data
@@ -331,10 +278,7 @@ class PrivatePCA(
         self.explained_ = self.captured_ = self.second_moments_ = self.is_detected_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
-        """Raise a ValueError if moments of so many rows, whatever they are, are too large to draw.
-
-        Where their number is private, it is that of the most that there may be.
-        """
+        """Raise a ValueError if moments of rows, or of the most there may be, are too large."""
         from privclust.bingham import LARGEST_CONCENTRATION
 
         number, most = f"n_samples={n_samples}", n_samples
@@ -348,7 +292,6 @@ class PrivatePCA(
             )
 
     def _promise_of_frame(self, release, is_exact, source, leaks, caveats):
-        """State what a draw promises."""
         relation, seeded = Neighbours.of(self.neighbours), is_seeded(source)
         if leaks or is_exact:
             return Guarantee.of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
@@ -55,6 +55,7 @@ _OTHER_PROOF = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class PrivateMail(LabelledEmbedding):
     r"""Private release of a query image's features, for retrieval of its nearest neighbours.
 
@@ -160,47 +161,30 @@ class PrivateMail(LabelledEmbedding):
     ((1, 63, 2), 'approximate')
     """
 
-    sensitivity_: float
-    noise_scale_: float
-    guarantee_: Guarantee
-    start_: np.ndarray
-    classes_: np.ndarray
-    n_features_in_: int
+    sensitivity_: float = field(init=False)
+    noise_scale_: float = field(init=False)
+    guarantee_: Guarantee = field(init=False)
+    start_: np.ndarray = field(init=False)
+    classes_: np.ndarray = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = {**PARAMETERS, "delta": DELTA, "start_seed": Integer(0)}
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        alpha: float = 0.6,
-        sigma: float = 6.0,
-        init_scale: float = 1e-8,
-        n_iter: int = 5,
-        kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None,
-        epsilon: float = 0.1,
-        delta: float = 1e-5,
-        variant: Literal["corrected", "paper", "code"] = "corrected",
-        label_after_noise: bool | None = None,
-        obfuscate: bool = False,
-        released: Literal["feature", "embedding"] = "feature",
-        start_seed: int = 0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.sigma = sigma
-        self.init_scale = init_scale
-        self.n_iter = n_iter
-        self.kernel = kernel
-        self.epsilon = epsilon
-        self.delta = delta
-        self.variant = variant
-        self.label_after_noise = label_after_noise
-        self.obfuscate = obfuscate
-        self.released = released
-        self.start_seed = start_seed
-        self.random_state = random_state
+    n_components: int | None = None
+    _: KW_ONLY
+    alpha: float = 0.6
+    sigma: float = 6.0
+    init_scale: float = 1e-8
+    n_iter: int = 5
+    kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None
+    epsilon: float = 0.1
+    delta: float = 1e-5
+    variant: Literal["corrected", "paper", "code"] = "corrected"
+    label_after_noise: bool | None = None
+    obfuscate: bool = False
+    released: Literal["feature", "embedding"] = "feature"
+    start_seed: int = 0
+    random_state: RandomState = None
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -389,7 +373,6 @@ class PrivateMail(LabelledEmbedding):
         return ClassRows, kernel
 
     def _calibrate(self):
-        """Set the standard deviation of the noise."""
         if self.variant == "corrected":
             # the bound is a number that everybody knows, so that noise is calibrated in its units
             unit = _unit_sigma(float(self.epsilon), float(self.delta))
@@ -429,7 +412,6 @@ class PrivateMail(LabelledEmbedding):
         return weights
 
     def _query_labels(self, y, n_queries):
-        """Return indices of labels, or raise a ValueError."""
         if y is None:
             raise ValueError(
                 f"y: labels of the queries are missing, and variant={self.variant!r} embeds with "
@@ -463,7 +445,6 @@ class PrivateMail(LabelledEmbedding):
         return default if self.label_after_noise is None else self.label_after_noise
 
     def _state_guarantee(self):
-        """State what the release of one query promises."""
         caveats, flaw = (), ""
         if self.variant == "corrected":
             name, proof = {
@@ -493,7 +474,6 @@ class PrivateMail(LabelledEmbedding):
         )
 
     def _check_parameters(self, n_public):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
         check_parameters(self)
         if self.label_after_noise not in (None, True, False):
             raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -22,12 +22,7 @@ from privclust.privacy.bounds import bounded_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
-from privclust.privacy.noise import (
-    NoisyTransformer,
-    is_seeded,
-    noise_source,
-    unprotected_generator,
-)
+from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 
 PER_CALL = "for one transform of each row: a row that is transformed m times is released m times"
@@ -39,6 +34,7 @@ _BLOCK = 64  # rows whose sums are made together
 _ROUNDING = np.finfo(np.float64).eps
 
 
+@dataclass(eq=False, repr=False)
 class PrivateRandomProjection(
     PrivateEstimator,
     NoisyTransformer,
@@ -122,32 +118,22 @@ class PrivateRandomProjection(
     False
     """
 
-    components_: np.ndarray
-    sensitivity_: Sensitivity
-    sigma_: float
-    norm_bound_: float | None
-    n_features_in_: int
+    components_: np.ndarray = field(init=False)
+    sensitivity_: Sensitivity = field(init=False)
+    sigma_: float = field(init=False)
+    norm_bound_: float | None = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = {"delta": DELTA}
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["row", "attribute"] = "row",
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["row", "attribute"] = "row"
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the projection and choose the noise.
@@ -249,7 +235,6 @@ class PrivateRandomProjection(
 
     @property
     def _n_features_out(self):
-        """How many columns `transform` returns, which names them."""
         return len(self.components_)
 
     def _bounded(self, X, norm_bound):
@@ -287,7 +272,6 @@ class PrivateRandomProjection(
         )
 
     def _promise(self, leaks):
-        """State what one transform of each row promises to whole rows."""
         caveats, flaw, whole = (PER_CALL,), "", self.sensitivity_
         if self.neighbours == "attribute":
             epsilon = pld_epsilon([self._noise.loss], self.delta)

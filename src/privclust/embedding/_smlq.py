@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -49,6 +50,7 @@ class LabelledEmbedding(BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class SMLQ(LabelledEmbedding):
     r"""Supervised manifold learning query: an iterative embedding of features and labels.
 
@@ -146,35 +148,23 @@ class SMLQ(LabelledEmbedding):
     True
     """
 
-    embedding_: np.ndarray
-    iterates_: np.ndarray
-    objectives_: np.ndarray
-    n_features_in_: int
+    embedding_: np.ndarray = field(init=False)
+    iterates_: np.ndarray = field(init=False)
+    objectives_: np.ndarray = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = PARAMETERS
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        alpha: float = 0.6,
-        sigma: float = 6.0,
-        init_scale: float = 1e-8,
-        n_iter: int = 5,
-        variant: Literal["paper", "code"] = "paper",
-        kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None,
-        init: np.ndarray | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.alpha = alpha
-        self.sigma = sigma
-        self.init_scale = init_scale
-        self.n_iter = n_iter
-        self.variant = variant
-        self.kernel = kernel
-        self.init = init
-        self.random_state = random_state
+    n_components: int = 2
+    _: KW_ONLY
+    alpha: float = 0.6
+    sigma: float = 6.0
+    init_scale: float = 1e-8
+    n_iter: int = 5
+    variant: Literal["paper", "code"] = "paper"
+    kernel: Literal["sigma", "sigma^2", "2 sigma^2"] | None = None
+    init: np.ndarray | None = None
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Embed samples.
@@ -226,7 +216,6 @@ class SMLQ(LabelledEmbedding):
         return kernel_width(self.sigma, self.kernel or KERNELS[self.variant])
 
     def _laplacian(self, X):
-        """Return the Laplacian of the features."""
         return FeatureLaplacian(unit_rows(X), self._width(), FLOORS[self.variant])
 
     def _start(self, n_samples):

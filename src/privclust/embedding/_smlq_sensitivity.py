@@ -292,11 +292,6 @@ def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
     others, for some split of the sorted coordinates: that extent is exact. Extents of the axes are
     the sides of a box, whose diagonal this is: at most sqrt(k) above the diameter. What rounding
     may add to means of so many terms is added, which counts where `least` is close to 1.
-
-    Examples
-    --------
-    >>> round(weighted_mean_diameter(np.array([[0.0], [1.0]]), 0.5), 6)
-    0.333333
     """
     rounding = _MEAN_ROUNDING * len(rows) / least * np.abs(rows).max()
     extents = [

@@ -62,8 +62,8 @@ def cache_features(
     model, weights, size, batch, threads
         As in `extract_features`.
     pixels : int or None, default=None
-        Height and width of small images with raw pixels to store as well, see `pixel_features`, >=
-        1. None stores none.
+        Height and width of small images whose raw pixels are kept too, in [0, 1]; >= 1. None keeps
+        none.
     shard : int, default=512
         Images extracted between two writes, >= 1. Does not change the result.
     skip_unreadable : bool, default=False

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
-from privclust.features._extract import prepare, readable
-from privclust.features.images import Image, ImageList
-
-
-def pixel_features(
-    images: ImageList | Sequence[Image] | np.ndarray, *, size: int = 16
-) -> np.ndarray:
-    """Return the pixels of downscaled images as features.
-
-    Parameters
-    ----------
-    images : ImageList, array of shape (n, h, w, 3) or sequence
-        As in `extract_features`; the same central square is used.
-    size : int, default=16
-        Height and width in pixels, >= 1.
-
-    Returns
-    -------
-    ndarray of shape (n, 3 * size ** 2), float32
-        In [0, 1]: row by row, the three colours of each pixel in turn.
-
-    Raises
-    ------
-    ValueError
-        If `size` is out of range or there are no images.
-    UnreadableImagesError
-        If images cannot be decoded; a ValueError that names and counts them.
-    ImportError
-        If Pillow is missing.
-
-    Examples
-    --------
-    >>> pixel_features(np.full((2, 40, 40, 3), 255, dtype=np.uint8), size=4).shape  # doctest: +SKIP
-    (2, 48)
-    """
-    check_integer("size", size, minimum=1)
-    return small_pixels(readable(images), size)
+from privclust.features._extract import prepare
+from privclust.features.images import ImageList
 
 
 def small_pixels(images: ImageList, size: int) -> np.ndarray:
-    """Return `pixel_features` of images known to be readable."""
+    """Return the pixels of readable images, made small, (n, 3 * size ** 2) float32, in [0, 1].
+
+    They come row by row, the three colours of a pixel behind one another.
+    """
     pixels = np.stack([prepare(image, size).ravel() for image in images])
     return pixels.astype(np.float32) / np.float32(255.0)
 

@@ -35,7 +35,6 @@ class Graph:
         self.node("Transpose", perm=[0, 3, 1, 2])
 
     def convolution(self, name: str, norm: str, stride: int = 1, **attributes: Any) -> None:
-        """Add a convolution with the batch normalisation that follows it."""
         weight = self._weights[f"{name}.weight"].astype(np.float64)
         gain, bias, mean, variance = (
             self._weights[f"{norm}.{part}"].astype(np.float64)
@@ -58,7 +57,6 @@ class Graph:
         self.last = output
 
     def constant(self, name: str, value: ArrayLike) -> str:
-        """Add a float32 constant and return its name."""
         array = np.asarray(value, dtype=np.float32)
         self._constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name

@@ -61,7 +61,6 @@ class _Lite:
         self._graph = Graph(weights, epsilon=1e-3, mean=127.0, scale=128.0)
 
     def build(self, depths: tuple[int, ...]) -> bytes:
-        """Return the whole model."""
         self._convolution("_conv_stem", "_bn0", stride=2)
         strides = [
             stride if i == 0 else 1
@@ -88,7 +87,6 @@ class _Lite:
     def _convolution(
         self, name: str, norm: str, stride: int = 1, groups: int = 1, bounded: bool = True
     ) -> None:
-        """Add a convolution, and ReLU6 if bounded."""
         graph = self._graph
         graph.convolution(name, norm, stride, auto_pad="SAME_UPPER", group=groups)
         if bounded:

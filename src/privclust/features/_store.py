@@ -104,7 +104,6 @@ def features_of(contents: hdf5.Contents, path: Path) -> FeatureSet:
 
 
 def check_suffix(path: str | os.PathLike[str]) -> Path:
-    """Raise a ValueError unless features may be written under a name."""
     path = Path(path)
     if path.suffix != ".h5":
         raise ValueError(f"path: features are written to .h5, got {path.name!r}")

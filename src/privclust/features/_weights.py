@@ -130,7 +130,6 @@ def weights_path(model: str) -> Path:
 
 
 def read_weights(model: str, file: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray]:
-    """Read a model's weights, float32 by name, from the published `file` or the package with it."""
     check_weights(model, file)
     path = weights_path(model) if file is None else Path(file)
     advice = "install the package again" if file is None else "replace it by a whole copy"
@@ -153,10 +152,7 @@ def read_resnet50(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
-    """Parse an open file of weights; integer tensors, which are counters, are left out.
-
-    Raises a WeightsError if it has another format or names any other type.
-    """
+    """Return the tensors of an open file of weights but counters; a WeightsError refuses others."""
     is_archive = file.read(len(_ZIP)) == _ZIP
     file.seek(0)
     try:

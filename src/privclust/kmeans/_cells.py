@@ -61,41 +61,20 @@ class Cells:
 
 
 def children(cells: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the numbers of the cells of the next level inside some cells, in the same order.
-
-    Examples
-    --------
-    >>> children(np.array([0, 3]), 2)
-    array([ 0,  1,  2,  3, 12, 13, 14, 15])
-    """
+    """Return the numbers of the cells of the next level inside some cells, in the same order."""
     parts = np.arange(2**n_features, dtype=np.int64)
     return ((cells[:, None] << n_features) + parts).ravel()
 
 
 def counts_behind(noisy: np.ndarray, totals: np.ndarray, sigma: float) -> np.ndarray:
-    r"""Estimate the counts of cells from noisy counts and the totals of their blocks.
+    """Estimate the counts of cells from noisy counts (n_blocks, n_cells) and their blocks' totals.
 
-    The model is a spike and a slab. An empty cell has only noise. A cell with rows has a count
-    uniform on [0, Z] plus noise, where Z is twice the mean count of the cells with rows in its
-    block. The fraction of empty cells is estimated by expectation-maximisation. The estimate is the
-    noisy count times the probability that the cell has rows, or 0 if that is below one half. Then
-    each block is projected onto the nonnegative counts with the sum of its total.
-
-    Returns an array like `noisy`. Each row is nonnegative, and sums to its total or is 0.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape (n_blocks, n_cells)
-        Noisy counts of the cells of each block.
-    totals : ndarray of shape (n_blocks,)
-        Estimated counts of the blocks, positive.
-    sigma : float
-        Deviation of the noise.
-
-    Examples
-    --------
-    >>> counts_behind(np.array([[100.0, -3.0, 2.0, 1.0]]), np.array([99.0]), 2.0)
-    array([[99.,  0.,  0.,  0.]])
+    The model is a spike and a slab. An empty cell has only noise, of deviation sigma. A cell with
+    rows has a count uniform on [0, Z] plus noise, where Z is twice the mean count of the cells with
+    rows in its block. The fraction of empty cells is estimated by expectation-maximisation. The
+    estimate is the noisy count times the probability that the cell has rows, or 0 if that is below
+    one half. Then each block is projected onto the nonnegative counts with the sum of its total.
+    Each row that is returned is nonnegative, and sums to its total or is 0.
     """
     if not noisy.size:
         return noisy

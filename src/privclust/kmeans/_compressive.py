@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -12,14 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import (
-    GROUPS,
-    Integer,
-    Real,
-    Unless,
-    as_generator,
-    check_parameters,
-)
+from privclust.core.validation import GROUPS, Integer, Real, Unless, as_generator, check_parameters
 from privclust.decoding._cluster_count import MOST_CLUSTERS, ClusterCount, count_clusters
 from privclust.decoding._density import MOST_NUMBERS
 from privclust.decoding._ellipsoids import n_numbers
@@ -68,6 +61,7 @@ _CAUTION = 2.0  # standard deviations of a noisy number of rows; benchmarks/few_
 _AUTO = "auto"
 
 
+@dataclass(eq=False, repr=False)
 class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means from the mean of random Fourier features: one pass, any number of devices.
 
@@ -203,18 +197,18 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     ('approximate', 1.0)
     """
 
-    n_clusters_: int
-    cluster_count_: ClusterCount | None
-    is_detected_: np.ndarray
-    is_stable_: bool
-    explained_: float
-    least_weight_: float
-    is_outside_bounds_: bool
-    sketch_: Sketch
-    weights_: np.ndarray
-    cluster_spreads_: np.ndarray | None
-    mean_inertia_: float
-    n_rounds_: int
+    n_clusters_: int = field(init=False)
+    cluster_count_: ClusterCount | None = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    is_stable_: bool = field(init=False)
+    explained_: float = field(init=False)
+    least_weight_: float = field(init=False)
+    is_outside_bounds_: bool = field(init=False)
+    sketch_: Sketch = field(init=False)
+    weights_: np.ndarray = field(init=False)
+    cluster_spreads_: np.ndarray | None = field(init=False)
+    mean_inertia_: float = field(init=False)
+    n_rounds_: int = field(init=False)
 
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
@@ -223,77 +217,24 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         "n_clusters": Unless("n_clusters", [_AUTO], GROUPS),
     }
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 8,
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 0.0,
-        noise: Literal["auto", "laplace", "gaussian"] = "auto",
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        n_frequencies: int | None = None,
-        variance: float | None = None,
-        decoder: Literal["gaussian", "clompr"] = "gaussian",
-        spread: Literal["per_cluster", "shared"] = "per_cluster",
-        last_round: Literal["auto"] | bool = "auto",
-        n_directions: int | None = None,
-        max_clusters: int = MOST_CLUSTERS,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.noise = noise
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.n_frequencies = n_frequencies
-        self.variance = variance
-        self.decoder = decoder
-        self.spread = spread
-        self.last_round = last_round
-        self.n_directions = n_directions
-        self.max_clusters = max_clusters
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int | Literal["auto"] = 8
+    _: KW_ONLY
+    epsilon: float | None = 1.0
+    delta: float = 0.0
+    noise: Literal["auto", "laplace", "gaussian"] = "auto"
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    n_frequencies: int | None = None
+    variance: float | None = None
+    decoder: Literal["gaussian", "clompr"] = "gaussian"
+    spread: Literal["per_cluster", "shared"] = "per_cluster"
+    last_round: Literal["auto"] | bool = "auto"
+    n_directions: int | None = None
+    max_clusters: int = MOST_CLUSTERS
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Sketch the rows, add noise, and find centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers, finite ones unless bounds are declared; float32 stays float32, which is twice
-            as fast. With ``neighbours="add_remove"``, an epsilon and declared bounds there may be
-            any number of rows, even none.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and a group counts as one record, the mean of its rows' features. Centers are those of
-            data in which every group weighs the same. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X or groups are not as described, or there are fewer rows than clusters where their
-            number is public, or if a parameter is out of its range.
-        ImportError
-            If `random_state` is None, an epsilon is given and OpenDP is not installed.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If bounds are taken from the data for a private fit.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise, data lie outside the bounds, or
-            starts of the decoder do not agree on the clusters.
-        """
         records = self._records(X, groups)
         self._check_parameters(records)
         self._start(records, self.last_round)
@@ -352,7 +293,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return errors_after_rounds(*released, self._rounds, rows=rows, random_state=random_state)
 
     def _records(self, X, groups=None, reset=True):
-        """Return the rows of X that count, checked for what is public of them."""
         relation = Neighbours.of(self.neighbours)
         if self.epsilon is None or self.bounds is None:
             relation = Neighbours.REPLACE_ONE  # mean or box are taken from rows: there must be some
@@ -450,27 +390,33 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         # of a release, starts follow from the released sums: the same sums, the same clusters
         of_starts = None if self.random_state is None else self._rng
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
+        where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
         if self.n_clusters == _AUTO:
-            where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
             self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
             self.n_clusters_ = self.cluster_count_.n_clusters
+        # covariances cost time, and a round mends much
+        is_small = n_numbers(self.n_clusters_, X.shape[1]) <= MOST_NUMBERS
         decoded = decode(
             self._merged,
             self.n_clusters_,
-            bounds=bounds,
             method=self.decoder,
             spread=self.spread,
-            covariances=self._has_covariances(X.shape[1]),
-            moments=self._data_moments,
-            random_state=of_starts,
+            covariances=not self._round_share or (self._projection is None and is_small),
+            **where,
         )
         self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
         self._decoded, self.mean_inertia_ = decoded, decoded.spread * X.shape[1]
         if self._round_share:
             decoded = self._after_rounds(rows, decoded, records)
         self.n_rounds_ = len(self._rounds)
-        self.cluster_spreads_ = self._spreads()
-        self.guarantee_ = self._guarantee()
+        if self._projection is None:
+            self.cluster_spreads_ = self._decoded.spreads_about(self.cluster_centers_)
+        else:
+            self.cluster_spreads_ = widths_of_rounds(self._rounds)
+        pilots = [pilot.guarantee for pilot in self._pilots]
+        rounds = [round_.noise for round_ in self._rounds]
+        whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
+        self.guarantee_ = with_left_out(whole, self._lines)
         # its frequencies tell of the pilot too, so that it promises what the whole fit does
         private = self._merged.noise is not None
         self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
@@ -478,17 +424,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._check_noise(decoded)
         return self
 
-    def _has_covariances(self, n_features):
-        """Return whether clusters may have covariances: a round mends much, and they cost time."""
-        if not self._round_share:
-            return True
-        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
-
     def _after_rounds(self, rows, decoded, records):
         """Take the last rounds, and return which clusters are detected after them as well."""
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
-        source = noise_source(None if self.random_state is None else self._rng)
+        source = self._budget.source(self._rng)
         n_samples = self._budget.n_samples(self._n_counted, self._merged)
         parts = parts_of_rounds(projected=self._projection is not None)
         noises = self._budget.round_noises(self._round_share, parts)
@@ -503,12 +443,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
         return replace(decoded, is_detected=(decoded.is_detected | is_split) & detected)
-
-    def _spreads(self):
-        """Return the standard deviation of each feature in each cluster, by what was released."""
-        if self._projection is None:
-            return self._decoded.spreads_about(self.cluster_centers_)
-        return widths_of_rounds(self._rounds)
 
     def _check_noise(self, decoded):
         """Say what noise hides, if there is any, and whether data lie outside the bounds."""
@@ -577,13 +511,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
         if others is not None and self.left_out_ is not None:
             self.left_out_ = others + self.left_out_
-
-    def _guarantee(self):
-        """State what all calls together promise."""
-        pilots = [pilot.guarantee for pilot in self._pilots]
-        rounds = [round_.noise for round_ in self._rounds]
-        whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
-        return with_left_out(whole, self._lines)
 
     def _check_parameters(self, records):
         """Raise a ValueError; records are None where there may be fewer than clusters."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal, Self
 
@@ -15,10 +15,10 @@ from privclust.core.fixed_point import SUM_BITS, FixedPoint, side_by_side, unit_
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center, nearest_center_sums
 from privclust.core.progress import logged
-from privclust.core.validation import DELTA, Unless, check_parameters
+from privclust.core.validation import DELTA, Unless
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.kmeans._noise_check import detected_clusters
-from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy import Neighbours
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
 from privclust.privacy.bounds import (
@@ -30,13 +30,11 @@ from privclust.privacy.bounds import (
     uniform_in_ball,
     uniform_in_cube,
 )
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import by_size, checked_groups, unit_of, weighted_sums
+from privclust.privacy.estimator import PrivateEstimator
+from privclust.privacy.groups import by_size, checked_groups, weighted_sums
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours, root_above
 
 
@@ -50,7 +48,6 @@ class _Ball:
 
     @cached_property
     def offset(self):
-        """What rows are measured from."""
         return np.zeros(self.n_features)
 
     @cached_property
@@ -112,6 +109,7 @@ class _Cube:
         return root_above(4.0 * d), proof
 
 
+@dataclass(eq=False, repr=False)
 class DPLloyd(PrivateEstimator, CenterClusterer):
     r"""k-means by noisy iterations of Lloyd's algorithm (DPLloyd).
 
@@ -214,91 +212,42 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     True
     """
 
-    is_detected_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
+    _TYPES: ClassVar = [np.float64, np.float32]
     _constraints: ClassVar = {
         "delta": Unless("accounting", ["pure", "cdp"], DELTA),
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accounting: Literal["pure", "pld", "cdp"] = "pure",
-        variant: Literal["corrected", "paper"] = "corrected",
-        neighbours: Literal["replace_one", "add_remove"] | None = None,
-        max_iter: int = 5,
-        norm_bound: float | None = None,
-        bounds: Bounds | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        init: Literal["uniform", "separated"] | ArrayLike | None = "uniform",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accounting = accounting
-        self.variant = variant
-        self.neighbours = neighbours
-        self.max_iter = max_iter
-        self.norm_bound = norm_bound
-        self.bounds = bounds
-        self.out_of_bounds = out_of_bounds
-        self.init = init
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    accounting: Literal["pure", "pld", "cdp"] = "pure"
+    variant: Literal["corrected", "paper"] = "corrected"
+    neighbours: Literal["replace_one", "add_remove"] | None = None
+    max_iter: int = 5
+    norm_bound: float | None = None
+    bounds: Bounds | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    init: Literal["uniform", "separated"] | ArrayLike | None = "uniform"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers, finite ones unless rows are brought into declared bounds; float32 stays
-            float32. With ``neighbours="add_remove"`` there may be any number of rows, even none.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X or groups are not as described, there are fewer rows (or groups) than clusters
-            where their number is public, or a parameter is out of its range.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If the bound is taken from the data.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise.
-        """
-        neighbours = self._neighbours()
-        records = private_records(
-            self, X, groups, dtype=[np.float64, np.float32], neighbours=neighbours
-        )
+        records = self._checked_records(X, groups)
         X = records.rows
-        self._check_parameters(X, records)
+        self._check_choices()
         source = noise_source(self.random_state)
         rows, domain, leaks = self._domain(X)
         centers = self._start(domain, X.shape[1], unprotected_generator(source))
         noise = self._noise(domain, X.shape[1])
-        promise = self._promise(noise, is_seeded(source), leaks, unit_of(records.groups))
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
+        definition = {"pure": "pure", "pld": "approximate", "cdp": "cdp"}[self.accounting]
+        line = noise.statement("counts and sums")
+        promise = self._promised([line], definition, source, leaks, records)
+        self._charged(promise, records, source)
         parts = by_size(records.groups, rows)
         for _ in logged(range(self.max_iter), self.max_iter, "DPLloyd: iterations"):
             noisy = noise.release(_released(parts, domain, centers), source)
@@ -323,21 +272,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         parts = by_size(checked_groups(groups, X), rows)
         return _released(parts, domain, centers), self._noise(domain, X.shape[1])
 
-    def _promise(self, noise, is_seeded, leaks, unit):
-        """Return the guarantee of all iterations, before any of them."""
-        definition = {"pure": "pure", "pld": "approximate", "cdp": "cdp"}[self.accounting]
-        return Guarantee.of(
-            [noise.statement("counts and sums")],
-            "none" if leaks else definition,
-            noise.sensitivity.relation,
-            delta=self.delta if definition == "approximate" else 0.0,
-            seeded=is_seeded,
-            caveats=leaks or caveats_of_bounds(self),
-            unit=unit,
-        )
-
     def _check_noise(self, counts, noise, domain):
-        """Say which clusters are more than noise."""
         deviation = noise.deviation
         extent = float(np.linalg.norm(domain.units))
         self.is_detected_ = detected_clusters(counts, deviation, self.cluster_centers_, extent)
@@ -345,7 +280,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             return
         advice = ""
         if self.accounting == "pure" and self.variant == "corrected" and is_usual(self.epsilon):
-            l2, proof = domain.l2(self._neighbours())
+            l2, proof = domain.l2(self._relation())
             normal = Sensitivity(l2, "l2", noise.sensitivity.relation, proof)
             with contextlib.suppress(ImportError):  # of the accountant, which nothing else needs
                 share = gaussian_share(self.epsilon, EXAMPLE_DELTA, self.max_iter)
@@ -364,7 +299,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
 
     def _noise(self, domain, n_features):
         """Return what counts and sums in units of the domain get in each iteration."""
-        n_iter, neighbours = self.max_iter, self._neighbours()
+        n_iter, neighbours = self.max_iter, self._relation()
         l2, l2_proof = domain.l2(neighbours)
         if self.accounting == "pure":
             share = self.epsilon / n_iter
@@ -382,14 +317,13 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             share = gaussian_share(self.epsilon, self.delta, n_iter)
         return Gaussian.of_share(Sensitivity(l2, "l2", neighbours, l2_proof), share, n_iter)
 
-    def _neighbours(self):
+    def _relation(self):
         """Return the neighbour relation, which the printed noise decides for itself."""
         if self.neighbours is not None:
             return Neighbours.of(self.neighbours)
         return Neighbours.ADD_REMOVE if self.variant == "paper" else Neighbours.REPLACE_ONE
 
     def _start(self, domain, n_features, rng):
-        """Return the centers to start from, in units of the domain."""
         shape = (self.n_clusters, n_features)
         if self.init is None or isinstance(self.init, str):
             if self.init == "separated":
@@ -398,11 +332,8 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         rows = checked_centers("init", self.init, shape)
         return (rows - domain.offset) / domain.units
 
-    def _check_parameters(self, X, records):
-        """Raise a ValueError that names the parameter, what it got and what it may be."""
-        neighbours = self._neighbours()
-        is_public = neighbours is not Neighbours.ADD_REMOVE
-        check_parameters(self, X, count_is_public=is_public, records=records)
+    def _check_choices(self):
+        """Raise a ValueError for parameters that do not go together."""
         if self.bounds is not None and self.norm_bound is not None:
             raise ValueError(
                 f"bounds and norm_bound are two ways to bound rows: give one, got {self.bounds!r} "
@@ -412,7 +343,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
             raise ValueError(
                 f"variant='paper' has accounting 'pure' alone, got {self.accounting!r}"
             )
-        if self.variant == "paper" and neighbours is not Neighbours.ADD_REMOVE:
+        if self.variant == "paper" and self._relation() is not Neighbours.ADD_REMOVE:
             raise ValueError(
                 "variant='paper' has noise for neighbours 'add_remove' alone, got "
                 f"{self.neighbours!r}"
@@ -420,10 +351,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
 
 
 def _released(parts, domain, centers):
-    """Return counts and sums, in units of the domain, of rows by their nearest center.
-
-    Rows come in parts by the sizes of their groups.
-    """
+    """Return counts and sums, in units of the domain, of parts of rows by their nearest center."""
     in_rows = domain.offset + centers * domain.units
 
     def of_rows(rows):

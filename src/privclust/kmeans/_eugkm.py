@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -11,24 +12,23 @@ from numpy.typing import ArrayLike
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
-from privclust.core.validation import Real, check_parameters
+from privclust.core.validation import Real
 from privclust.kmeans._grid import Grid, grid_shape
 from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.kmeans._noise_check import detected_clusters
-from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy import Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box, separated_points
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
 _SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
 
 
+@dataclass(eq=False, repr=False)
 class EUGkM(PrivateEstimator, CenterClusterer):
     r"""k-means on the noisy counts of a uniform grid (extended uniform grid k-means).
 
@@ -150,101 +150,46 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     (True, 56)
     """
 
-    is_detected_: np.ndarray
-    n_cells_: int
-    grid_shape_: tuple[int, ...]
-    noisy_counts_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_cells_: int = field(init=False)
+    grid_shape_: tuple[int, ...] = field(init=False)
+    noisy_counts_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
+    _TYPES: ClassVar = [np.float64, np.float32]
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        n_samples: int | None = None,
-        init: Literal["separated"] | ArrayLike = "separated",
-        n_init: int = 30,
-        max_iter: int = 100,
-        max_cells: int = 10_000_000,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.out_of_bounds = out_of_bounds
-        self.n_samples = n_samples
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.max_cells = max_cells
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 0.0
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    n_samples: int | None = None
+    init: Literal["separated"] | ArrayLike = "separated"
+    n_init: int = 30
+    max_iter: int = 100
+    max_cells: int = 10_000_000
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows that are counted by the cells of a grid, of finite numbers unless they are brought
-            into declared bounds; float32 stays float32. With ``neighbours="add_remove"`` and
-            declared bounds there may be any number of rows, even none.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If X or groups are not as described, there are fewer rows (or groups) than clusters
-            where their number is public, a parameter is out of its range, or the grid needs more
-            than `max_cells` cells.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If bounds are taken from the data.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise.
-        """
-        relation = Neighbours.of(self.neighbours)
-        count_is_public = relation is Neighbours.REPLACE_ONE
-        needed = relation if self.bounds is not None else Neighbours.REPLACE_ONE
-        records = private_records(
-            self, X, groups, dtype=[np.float64, np.float32], neighbours=needed
-        )
-        X = records.rows
-        check_parameters(self, X, count_is_public=count_is_public, records=records)
+        records = self._checked_records(X, groups, any_number=self.bounds is not None)
+        X, relation = records.rows, self._relation()
         source = noise_source(self.random_state)
         box, _, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
-        asks = self.n_samples is None and not count_is_public
+        asks = self.n_samples is None and relation is Neighbours.ADD_REMOVE
         size_noise = self._noise(_SIZE_SHARE)[0] if asks else None
         noise, epsilon_like = self._noise(1.0 - _SIZE_SHARE if asks else 1.0)
-        promise = self._promise(
-            size_noise, noise, is_seeded(source), leaks, unit_of(records.groups)
-        )
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
+        lines = [size_noise.statement(f"number of {unit_of(records.groups)}s")] if asks else []
+        lines.append(noise.statement("cell counts"))
+        definition = "approximate" if self.delta > 0 else "pure"
+        promise = self._promised(lines, definition, source, leaks, records)
+        left_out = self._charged(promise, records, source)
         n_samples = self.n_samples
         if n_samples is None:
             n_samples = left_out.n_counted(self.left_out_, relation)
@@ -262,21 +207,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         self._check_noise(grid, deviation)
         return self
 
-    def _promise(self, size_noise, noise, is_seeded, leaks, unit):
-        """Return the guarantee of the counts and, if it is released, of the number of rows."""
-        releases = [size_noise.statement(f"number of {unit}s")] if size_noise else []
-        return Guarantee.of(
-            [*releases, noise.statement("cell counts")],
-            "none" if leaks else "approximate" if self.delta > 0 else "pure",
-            noise.sensitivity.relation,
-            delta=self.delta,
-            seeded=is_seeded,
-            caveats=leaks or caveats_of_bounds(self),
-            unit=unit,
-        )
-
     def _check_noise(self, grid, deviation):
-        """Say which clusters are more than noise."""
         totals, n_cells, _, _ = grid.statistics(self.noisy_counts_, self.cluster_centers_)
         error = grid.statistics(np.ones(self.n_cells_), self.cluster_centers_)[3]
         spread = math.sqrt(error / self.n_cells_)  # of cells about their center
@@ -290,7 +221,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         Also the epsilon of Laplace noise with this deviation on counts that change by 1. The parts
         are of epsilon or of rho, which add up to those of the budget.
         """
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         is_replaced = relation is Neighbours.REPLACE_ONE
         proof = "one cell loses a row, another gains it" if is_replaced else "one cell, one row"
         n_changed = 2.0 if is_replaced else 1.0

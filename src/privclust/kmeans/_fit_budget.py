@@ -46,12 +46,10 @@ class FitBudget:
 
     @property
     def relation(self) -> Neighbours:
-        """Which change of the rows is hidden."""
         return Neighbours.of(self.neighbours)
 
     @property
     def is_normal(self) -> bool:
-        """Whether there is Gaussian noise."""
         return self.epsilon is not None and self.mechanism == "gaussian"
 
     @property
@@ -79,11 +77,9 @@ class FitBudget:
         )
 
     def promise(self, noise: SketchMeasurement) -> Guarantee:
-        """Return the guarantee of a sketch with this noise."""
         return noise.promise(seeded=self._seeded, unit=self.unit)
 
     def source(self, rng: np.random.Generator) -> NoiseSource:
-        """Return where noise comes from."""
         return noise_source(None if self.random_state is None else rng)
 
     def round_noises(self, share: float, parts: Sequence[float] = (1.0,)) -> list[Gaussian]:

@@ -21,11 +21,6 @@ def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tupl
 
     Every axis has the d-th root of M, rounded down, and the first axes, until there are at least
     M cells, one more; at least one each. Raises a ValueError if that is more than `max_cells`.
-
-    Examples
-    --------
-    >>> grid_shape(5000, 1.0, 2, 10_000)
-    (23, 22)
     """
     log_cells = 2.0 * d / (2.0 + d) * (math.log(n_samples) + math.log(epsilon / 10.0))
     if log_cells > math.log(max_cells) + 1.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -67,7 +68,6 @@ class CenterClusterer(
 
     @property
     def _n_features_out(self) -> int:
-        """For the names of what `transform` returns."""
         return len(self.cluster_centers_)
 
     def _validated(self, X):
@@ -80,6 +80,7 @@ class CenterClusterer(
         return validated(self, X, **how, ensure_all_finite=finite)
 
 
+@dataclass(eq=False, repr=False)
 class LloydKMeans(CenterClusterer):
     r"""k-means by Lloyd's algorithm, the best of several starts. Not private.
 
@@ -138,27 +139,18 @@ class LloydKMeans(CenterClusterer):
     ([0.5, 10.5], 1.0)
     """
 
-    inertia_: float
-    n_iter_: int
+    inertia_: float = field(init=False)
+    n_iter_: int = field(init=False)
 
     _constraints: ClassVar = {"tol": NOT_NEGATIVE}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 3,
-        init: Literal["k-means++", "random_rows"] | ArrayLike = "k-means++",
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 3
+    init: Literal["k-means++", "random_rows"] | ArrayLike = "k-means++"
+    max_iter: int = 300
+    tol: float = 0.0
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find centers.
@@ -196,7 +188,6 @@ class LloydKMeans(CenterClusterer):
         return self
 
     def _start(self, X, rng):
-        """Return the centers to start from."""
         if not isinstance(self.init, str):
             return checked_centers("init", self.init, (self.n_clusters, X.shape[1]))
         if self.init == "random_rows":

@@ -23,24 +23,9 @@ def detected_clusters(
 ) -> np.ndarray:
     """Return which clusters noise cannot have made, (n_clusters,), bool.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_clusters,)
-        Noisy numbers of rows.
-    count_noise : float or ndarray of shape (n_clusters,)
-        Standard deviation of their noise.
-    centers : ndarray of shape (n_clusters, n_features)
-    extent : float or ndarray of shape (n_clusters,)
-        Noise of one standard deviation of the count moves a center of one row so far, as a root
-        mean square over directions: such as the radius of a ball times the root of n_features. It
-        also stands for the distance to the next center, where no other is heard of.
-
-    Examples
-    --------
-    >>> detected_clusters(np.array([900.0, 20.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
-    array([ True, False])
-    >>> detected_clusters(np.array([900.0, 920.0]), 10.0, np.array([[0.0], [0.01]]), 1.0)
-    array([False, False])
+    Counts are noisy numbers of rows. Noise of one standard deviation of the count moves a center of
+    one row by `extent`, as a root mean square over directions: such as the radius of a ball times
+    the root of n_features. It also stands for the distance to the next center where there is none.
     """
     is_heard = counts > COUNT_DEVIATIONS * count_noise
     distances = cdist(centers, centers)

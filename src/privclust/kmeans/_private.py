@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ _FROM_METHOD = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class PrivateKMeans(PrivateEstimator, CenterClusterer):
     """Private k-means, by the method that suits the number of features.
 
@@ -100,70 +102,27 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     ('tree', 1.0)
     """
 
-    weights_: np.ndarray
-    is_detected_: np.ndarray
-    is_stable_: bool
-    cluster_spreads_: np.ndarray | None
-    mean_inertia_: float
-    method_: str
-    estimator_: TreeKMeans | CompressiveKMeans
+    weights_: np.ndarray = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    is_stable_: bool = field(init=False)
+    cluster_spreads_: np.ndarray | None = field(init=False)
+    mean_inertia_: float = field(init=False)
+    method_: str = field(init=False)
+    estimator_: TreeKMeans | CompressiveKMeans = field(init=False)
 
     _constraints: ClassVar[dict[str, Any]] = {"neighbours": check_neighbours}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        missing: Literal["drop", "middle"] = "drop",
-        method: Literal["auto", "tree", "sketch"] = "auto",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.missing = missing
-        self.method = method
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    missing: Literal["drop", "middle"] = "drop"
+    method: Literal["auto", "tree", "sketch"] = "auto"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, finite unless they are brought into declared bounds. With
-            ``neighbours="add_remove"`` and declared bounds there may be any number of rows.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            The ID of the group of each row, such as a person. All rows of a group are protected
-            together, and a group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If X holds no rows: a sketch, or an iterator, which can be read only once.
-        ValueError
-            If X, groups or a parameter are not as described, or if there are fewer rows (or groups)
-            than clusters where their number is public.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If bounds are taken from the data.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise.
-        """
         check_option("method", self.method, _METHODS)
         if self.epsilon is None:
             raise ValueError("epsilon must be a positive number, got None: use LloydKMeans")

@@ -26,10 +26,7 @@ _SETTLED = 3  # last rounds, in which no center is moved to another cluster
 
 
 def spreads_of_rounds(rounds: Sequence[Round]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the variance of a feature in each cluster, and its noise, (n_clusters,).
-
-    It is the mean of the last rounds, each weighted by its precision. Noise may make it negative.
-    """
+    """Return the weighted mean variance of a feature in each cluster, and its noise, (k,)."""
     squares = np.array([found.spreads for found in rounds[-_SETTLED:]])
     noise = np.array([found.spread_noise for found in rounds[-_SETTLED:]])
     least = np.maximum(noise.min(axis=0), np.finfo(float).tiny)
@@ -60,11 +57,7 @@ def errors_after_rounds(
     rows: bool = True,
     random_state: RandomState = None,
 ) -> StandardErrors:
-    """Return the standard errors of the clusters of the last round.
-
-    Parameters are those of `privclust.decoding.standard_errors`, and the rounds. Where the decoded
-    mixture is not reliable, nor are errors.
-    """
+    """Return standard errors of the last round; as unreliable as those of the decoded mixture."""
     last = rounds[-1]
     rng = decoding_generator(random_state, sketch, "errors", last.centers)
     draws = draw_errors(sketch, decoded, rows, rng, of_means=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import DELTA, check_parameters
+from privclust.core.validation import DELTA
 from privclust.decoding import StandardErrors
 from privclust.kmeans._cells import Cells, children, counts_behind
 from privclust.kmeans._lloyd import CenterClusterer
@@ -20,15 +20,12 @@ from privclust.kmeans._noise_check import detected_clusters
 from privclust.kmeans._round_errors import errors_of_rounds, mean_inertia_of, widths_of_rounds
 from privclust.kmeans._weighted import weighted_kmeans
 from privclust.kmeans.last_rounds import one_round, round_noise
-from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy import Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import unit_of
+from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
-from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import NoiseSource, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
 # From a pilot; checked, and _DECAY chosen, by benchmarks/tree.py on the half "choose" of
@@ -62,10 +59,10 @@ class _Levels:
 
     @property
     def deepest(self) -> int:
-        """The deepest level."""
         return self.first + len(self.noises) - 1
 
 
+@dataclass(eq=False, repr=False)
 class TreeKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means on an adaptive tree of noisy counts.
 
@@ -160,81 +157,29 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     True
     """
 
-    cluster_sizes_: np.ndarray
-    is_detected_: np.ndarray
-    cluster_spreads_: np.ndarray
-    mean_inertia_: float
-    n_cells_: int
-    n_levels_: int
+    cluster_sizes_: np.ndarray = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    cluster_spreads_: np.ndarray = field(init=False)
+    mean_inertia_: float = field(init=False)
+    n_cells_: int = field(init=False)
+    n_levels_: int = field(init=False)
 
-    _constraints: ClassVar[dict[str, Any]] = {
-        "delta": DELTA,
-        "neighbours": check_neighbours,
-    }
+    _TYPES: ClassVar = [np.float64, np.float32]
+    _constraints: ClassVar[dict[str, Any]] = {"delta": DELTA, "neighbours": check_neighbours}
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        bounds: Bounds | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.bounds = bounds
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    bounds: Bounds | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of at most 10 numbers, finite unless they are brought into declared bounds; float32
-            stays float32. With ``neighbours="add_remove"`` and declared bounds there may be any
-            number of rows, even none.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            The ID of the group of each row, such as a person. All rows of a group are protected
-            together, and a group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        TypeError
-            If X holds no rows: a sketch, or an iterator, which can be read only once.
-        ValueError
-            If X or groups are not as described, there are fewer rows (or groups) than clusters
-            where their number is public, or a parameter is out of its range.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If bounds are taken from the data.
-        NoiseWarning
-            If a cluster cannot be distinguished from noise.
-        """
-        relation = Neighbours.of(self.neighbours)
-        count_is_public = relation is Neighbours.REPLACE_ONE
-        needed = relation if self.bounds is not None else Neighbours.REPLACE_ONE
-        records = private_records(
-            self, X, groups, dtype=[np.float64, np.float32], neighbours=needed
-        )
+        records = self._checked_records(X, groups, any_number=self.bounds is not None)
         X = records.rows
-        check_parameters(self, X, count_is_public=count_is_public, records=records)
         if X.shape[1] > _MAX_FEATURES:
             raise ValueError(
                 f"X: got {X.shape[1]} features; TreeKMeans takes {_MAX_FEATURES} at most: "
@@ -244,12 +189,16 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         box, is_outside, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
         X = box.clipped(X) if is_outside else X
         levels, of_round = self._noises(X.shape[1])
-        promise = self._promise(levels, of_round, is_seeded(source), leaks, unit_of(records.groups))
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
-        n_samples = left_out.n_counted(self.left_out_, relation) if count_is_public else None
+        lines = [
+            noise.statement(f"counts of cells, level {level}")
+            for level, noise in enumerate(levels.noises, levels.first)
+        ]
+        lines.append(of_round.statement("sums, counts and spreads by cluster", units="radii"))
+        promise = self._promised(lines, "approximate", source, leaks, records)
+        left_out = self._charged(promise, records, source)
+        n_samples = None
+        if (relation := self._relation()) is Neighbours.REPLACE_ONE:
+            n_samples = left_out.n_counted(self.left_out_, relation)
         # neither the cells nor labels are kept: each has 8 bytes per row
         leaves, self.n_levels_ = _grow(
             Cells(X, box, levels.deepest, records.groups), levels, n_samples, source
@@ -299,7 +248,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 
     def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
         """Return the noises of the levels, and of the round."""
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         is_replaced = relation is Neighbours.REPLACE_ONE
         proof = "one cell loses a row, another gains it" if is_replaced else "one cell, one row"
         sensitivity = Sensitivity(math.sqrt(2.0) if is_replaced else 1.0, "l2", relation, proof)
@@ -312,24 +261,6 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         noises = tuple(Gaussian(sensitivity, whole / math.sqrt(share)) for share in shares)
         how = self.neighbours, self.epsilon, self.delta
         return _Levels(first, noises), round_noise(*how, 1.0 - _TREE_SHARE)
-
-    def _promise(self, levels, of_round, is_seeded, leaks, unit):
-        """Return the guarantee of all levels and the round, before any of them."""
-        numbers = range(levels.first, levels.deepest + 1)
-        lines = [
-            noise.statement(f"counts of cells, level {level}")
-            for level, noise in zip(numbers, levels.noises, strict=True)
-        ]
-        lines.append(of_round.statement("sums, counts and spreads by cluster", units="radii"))
-        return Guarantee.of(
-            lines,
-            "none" if leaks else "approximate",
-            of_round.sensitivity.relation,
-            delta=float(self.delta),
-            seeded=is_seeded,
-            caveats=leaks or caveats_of_bounds(self),
-            unit=unit,
-        )
 
 
 def _grow(

@@ -46,24 +46,8 @@ def weighted_kmeans(
     """Return the centers of the best of several runs of Lloyd's algorithm, (n_clusters, d).
 
     Runs start from k-means++ with 2 + log k candidates for each center. A center without points
-    stays where it is.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-        At least one. Any order is correct; time is short if neighbours follow one another.
-    weights : ndarray of shape (n_points,)
-        Positive.
-    n_clusters, n_init : int
-    rng : Generator
-        Of the starts.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0], [1.0], [10.0]])
-    >>> found = weighted_kmeans(points, np.array([1.0, 3.0, 2.0]), 2, 3, np.random.default_rng(0))
-    >>> sorted(found.ravel().tolist())
-    [0.75, 10.0]
+    stays where it is. Weights are positive. Any order of the points (n_points, d), at least one, is
+    correct; time is short if neighbours follow one another.
     """
     blocks, best = Blocks.of(points, weights), (math.inf, points[:1])
     n_trials = 2 + int(math.log(n_clusters))
@@ -114,7 +98,6 @@ def _largest_distance(low: np.ndarray, high: np.ndarray, center: np.ndarray) -> 
 
 @part()
 def _distance(point: np.ndarray, center: np.ndarray) -> float:
-    """Return the squared distance of a point to a center."""
     total = 0.0
     for j in range(center.size):
         difference = point[j] - center[j]

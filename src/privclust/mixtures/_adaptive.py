@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
-from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.decoding import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
 from privclust.mixtures._fitted_mixture import FittedMixture
@@ -39,22 +39,15 @@ from privclust.mixtures._frames import (
     statistic_weights,
 )
 from privclust.mixtures._noise_check import detected_components
-from privclust.mixtures._parameters import (
-    MixtureParameters,
-    outer_products,
-    per_component,
-)
+from privclust.mixtures._parameters import MixtureParameters, outer_products, per_component
 from privclust.mixtures._perturbations import RELATION
-from privclust.privacy import Guarantee, Release
+from privclust.privacy import Release
 from privclust.privacy.accounting import cdp_share
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.groups import unit_of
+from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import Gaussian, gaussian_share
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import noise_source, unprotected_generator
 
 SKETCH_PART = 0.35
 """Of the budget (in zCDP), for the first stage."""
@@ -69,6 +62,7 @@ _WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.005, 0.0025, 0.0025  # added a
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Differentially private Gaussian mixture, measured in frames that follow the data.
 
@@ -151,77 +145,37 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     True
     """
 
-    is_detected_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _FITTED = ("n_iter_", "guarantee_", "is_detected_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Literal["full", "diag", "spherical"] = "full",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accounting: Literal["pld", "cdp"] = "pld",
-        max_iter: int = 8,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accounting = accounting
-        self.max_iter = max_iter
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: Literal["full", "diag", "spherical"] = "full"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    accounting: Literal["pld", "cdp"] = "pld"
+    max_iter: int = 8
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture; nothing but noisy moments of X reaches the fitted attributes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows of norm up to `norm_bound`; longer ones as `out_of_bounds` says.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-        """
-        records = private_records(self, X, groups)
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
         X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         shape = self.covariance_type, X.shape[1], self.n_components
         plan = FitPlan.of(*shape, self.max_iter, share)
-        promise = Guarantee.of(
-            plan.statements(),
-            "none" if leaks else "cdp" if self.accounting == "cdp" else "approximate",
-            RELATION,
-            delta=self.delta,
-            seeded=is_seeded(source),
-            caveats=leaks or caveats_of_bounds(self),
-            unit=unit_of(records.groups),
-        )
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
+        definition = "cdp" if self.accounting == "cdp" else "approximate"
+        promise = self._promised(plan.statements(), definition, source, leaks, records)
+        left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, RELATION)
         self._run(_Run(X, bound, self.covariance_type, plan, source, records.groups, n_records))
         self.n_iter_ = self.max_iter
@@ -254,7 +208,6 @@ class FitPlan:
         return cls(sketches, weights, weights.noise(of_each, n_iter))
 
     def statements(self) -> list[Release]:
-        """Say what is released, in its order."""
         words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
         return [
             self.sketches.pilot.statement("pilot sketch"),
@@ -290,11 +243,7 @@ class _Run:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             em = GaussianMixtureEM(
-                k,
-                covariance_type=self.kind,
-                n_init=_STARTS,
-                reg_covar=1e-6,
-                random_state=self.rng,
+                k, covariance_type=self.kind, n_init=_STARTS, reg_covar=1e-6, random_state=self.rng
             ).fit(points)
         weights = np.maximum(em.weights_, 0.2 / k)
         weights /= weights.sum()
@@ -368,7 +317,6 @@ class _Run:
 
 
 def _unit(kind: str, k: int, d: int) -> np.ndarray:
-    """Unit covariances of a type."""
     if kind == "full":
         return np.tile(np.eye(d), (k, 1, 1))
     return np.ones((k, d)) if kind == "diag" else np.ones(k)
@@ -382,12 +330,10 @@ def _roots(frames: MixtureParameters) -> np.ndarray:
 
 
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-    """Multiply each component's covariance by its factor."""
     return per_component(factors, covariances.ndim) * covariances
 
 
 def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Cut eigenvalues to a range."""
     if covariances.ndim < 3:
         return np.clip(covariances, low, high)
     values, vectors = np.linalg.eigh(covariances)
@@ -395,6 +341,5 @@ def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _shortened(vectors: np.ndarray, length: float) -> np.ndarray:
-    """Shorten vectors to a length at most."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors * (length / np.maximum(norms, length))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,12 +13,7 @@ from sklearn.utils.validation import validate_data
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import inertia, plus_plus
 from privclust.core.progress import logged
-from privclust.core.validation import (
-    GROUPS,
-    NOT_NEGATIVE,
-    as_generator,
-    check_parameters,
-)
+from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
 from privclust.core.warn import warn_caller
 from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._fitted_mixture import FittedMixture
@@ -25,6 +21,7 @@ from privclust.mixtures._parameters import MixtureParameters, covariance_shape
 from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixtureEM(FittedMixture):
     r"""Mixture of Gaussians by expectation maximisation, in one fused pass an iteration.
 
@@ -109,11 +106,11 @@ class GaussianMixtureEM(FittedMixture):
     [0, 1]
     """
 
-    lower_bounds_: np.ndarray
-    lower_bound_: float
-    n_iter_: int
-    converged_: bool
-    n_features_in_: int
+    lower_bounds_: np.ndarray = field(init=False)
+    lower_bound_: float = field(init=False)
+    n_iter_: int = field(init=False)
+    converged_: bool = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _FITTED = ("n_iter_", "converged_", "lower_bound_", "lower_bounds_")
 
@@ -123,34 +120,19 @@ class GaussianMixtureEM(FittedMixture):
         "reg_covar": NOT_NEGATIVE,
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Literal["full", "diag", "spherical"] = "full",
-        estimate: Literal["mle", "map"] = "mle",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        n_init: int = 1,
-        reg_covar: float = 1e-6,
-        init: Literal["random", "k-means++"] = "k-means++",
-        weights_init: ArrayLike | None = None,
-        means_init: ArrayLike | None = None,
-        covariances_init: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.estimate = estimate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.reg_covar = reg_covar
-        self.init = init
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.covariances_init = covariances_init
-        self.random_state = random_state
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: Literal["full", "diag", "spherical"] = "full"
+    estimate: Literal["mle", "map"] = "mle"
+    tol: float = 1e-3
+    max_iter: int = 100
+    n_init: int = 1
+    reg_covar: float = 1e-6
+    init: Literal["random", "k-means++"] = "k-means++"
+    weights_init: ArrayLike | None = None
+    means_init: ArrayLike | None = None
+    covariances_init: ArrayLike | None = None
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Fit the mixture.
@@ -221,7 +203,6 @@ class GaussianMixtureEM(FittedMixture):
         return parameters, bounds, False
 
     def _start(self, X, rng) -> MixtureParameters:
-        """Return the parameters of a start."""
         k, d = self.n_components, X.shape[1]
         weights: Any = self.weights_init
         means: Any = self.means_init

@@ -51,10 +51,7 @@ def _scale_block(block, n_features, m, factor, is_rounded):
 
 @part()
 def _whiten(block, m, offset, whitening, out, squared):
-    """out = W u - offset for the points of the block, squared = |out|^2, which may be NaN.
-
-    An `out` with two rows is work space.
-    """
+    """out = W u - offset for the points of the block, squared = |out|^2, which may be NaN."""
     if whitening.shape[1] == 1:  # one column
         _whiten_apart(block, m, offset, whitening, out, squared)
     else:

@@ -34,15 +34,6 @@ class FittedMixture(DensityMixin, BaseEstimator):
     fitted attributes that are numbers, booleans, text, None or arrays of numbers, and those that
     `_AS_JSON` turns into such and back. What is computed from a private mixture, such as samples or
     densities, is post-processing and as private.
-
-    Attributes
-    ----------
-    parameters_ : MixtureParameters
-        The mixture.
-    weights_ : ndarray of shape (n_components,)
-    means_ : ndarray of shape (n_components, n_features)
-    covariances_ : ndarray
-        As in `parameters_`.
     """
 
     parameters_: MixtureParameters
@@ -225,7 +216,6 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return estimator
 
     def _validated(self, X) -> np.ndarray:
-        """Check that the estimator is fitted and that X fits it."""
         check_is_fitted(self)
         return validated(self, X, dtype=np.float64, reset=False)
 

@@ -37,11 +37,7 @@ from privclust.mixtures import _exact_kernels
 from privclust.mixtures._noisy_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
-from privclust.mixtures.exact_statistics import (
-    ExactStatistics,
-    summed_up,
-    weighted_statistics,
-)
+from privclust.mixtures.exact_statistics import ExactStatistics, summed_up, weighted_statistics
 from privclust.privacy import Sensitivity
 from privclust.privacy.groups import Groups, by_size
 from privclust.privacy.measurements import Gaussian
@@ -64,11 +60,7 @@ class StatisticWeights:
 
 
 def statistic_weights(
-    covariance_type: str,
-    n_features: int,
-    radius: float,
-    *,
-    n_components: int = 1,
+    covariance_type: str, n_features: int, radius: float, *, n_components: int = 1
 ) -> StatisticWeights:
     """Return the weights that cost the fitted density least.
 
@@ -76,13 +68,6 @@ def statistic_weights(
     multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
     quarter of the free entries. A given sum of squares is divided best as the roots of these.
     The radius r is in standard deviations, `n_components` how many share a row.
-
-    Examples
-    --------
-    >>> weights = statistic_weights("full", 2, 2.0)
-    >>> squares = weights.counts**2 + weights.sums**2 + weights.seconds**2
-    >>> bool(np.isclose(weights.sensitivity**2, 2 * squares))
-    True
     """
     d, r2 = n_features, radius**2
     entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
@@ -141,11 +126,7 @@ def release_moments(
 
 
 def clipped_moments(
-    X: np.ndarray,
-    frames: MixtureParameters,
-    radius: float,
-    *,
-    bound: float = 1.0,
+    X: np.ndarray, frames: MixtureParameters, radius: float, *, bound: float = 1.0
 ) -> ExactStatistics:
     """Return counts, sums and second moments in frames, without noise."""
     unit = unit_margin(X.shape[1], FACTOR_BITS)
@@ -161,12 +142,6 @@ def chi_radius(n_features: int, part: float) -> float:
 
 
 def clipping_factor(n_features: int, radius: float) -> float:
-    """Return by what the second moment of a standard normal shrinks when clipped to a radius.
-
-    Examples
-    --------
-    >>> round(clipping_factor(2, 100.0), 6)
-    1.0
-    """
+    """Return by what the second moment of a standard normal shrinks when clipped to a radius."""
     r2, d = radius**2, n_features
     return float(chi2.cdf(r2, d + 2) + r2 / d * chi2.sf(r2, d))

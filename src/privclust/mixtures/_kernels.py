@@ -256,10 +256,7 @@ def _accumulate_products(block, m, gamma, mean, work, moments):
 
 @kernel()
 def mixture_moments(X, is_transposed, log_scales, means, whitening):
-    """Return counts (k,), sums (k, d), moments (shape of W), log-likelihood; about the means.
-
-    Of full second moments only the lower triangle is filled.
-    """
+    """Return counts (k,), sums (k, d), lower triangles of moments about means, log-likelihood."""
     n_components, d = means.shape
     n = X.shape[1] if is_transposed else X.shape[0]
     size = block_size(d, n_components)

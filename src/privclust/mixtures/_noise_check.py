@@ -16,14 +16,8 @@ def detected_components(
 ) -> np.ndarray:
     """Return which components noise cannot have made, (n_components,), bool.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_components,)
-        Noisy.
-    count_noise, sum_noise : float
-        Standard deviations; of sums, of an entry in units of the radius of the
-        ball, or of the component's frame.
-    n_features : int
+    Noises are standard deviations: of noisy counts, and of an entry of sums in units of the radius
+    of the ball, or of the component's frame.
 
     Examples
     --------

@@ -127,7 +127,6 @@ class MixtureParameters:
 
 
 def covariance_shape(covariance_type: str, n_components: int, n_features: int) -> tuple[int, ...]:
-    """Return the shape of the covariances of a type."""
     return {
         "spherical": (n_components,),
         "diag": (n_components, n_features),
@@ -209,7 +208,6 @@ def _finite(name: str, value) -> np.ndarray:
 
 
 def _check_weights(weights: np.ndarray, n_components: int) -> None:
-    """Raise a ValueError unless the weights are a distribution over the components."""
     if weights.shape != (n_components,):
         raise ValueError(f"weights must have shape ({n_components},), got {weights.shape}")
     if weights.min() < 0.0:

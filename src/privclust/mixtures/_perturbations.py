@@ -122,11 +122,6 @@ def rounding(n_components: int, n_features: int, norm: str) -> float:
     """Return by how much larger a sensitivity is where responsibilities are rounded.
 
     With one component they are 1, and nothing is rounded after the rows themselves.
-
-    Examples
-    --------
-    >>> round(rounding(10, 10, "l2") - 1.0, 6), round(rounding(10, 10, "l1") - 1.0, 6)
-    (3.8e-05, 0.000121)
     """
     if n_components == 1:
         return 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
 
@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
-from privclust.core.validation import DELTA, GROUPS, Unless, check_parameters
+from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.core.warn import warn_caller
 from privclust.mixtures._fitted_mixture import FittedMixture
 from privclust.mixtures._noise_check import detected_components
@@ -34,11 +34,9 @@ from privclust.mixtures.exact_statistics import (
     weighted_statistics,
 )
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.groups import by_size, unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import (
     NoiseSource,
     Value,
@@ -58,6 +56,7 @@ def _has_density(mixture) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Gaussian mixture by EM on noisy sufficient statistics.
 
@@ -177,10 +176,10 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     ('approximate', True)
     """
 
-    share_: float
-    floor_rates_: FloorRates
-    is_detected_: np.ndarray
-    n_iter_: int
+    share_: float = field(init=False)
+    floor_rates_: FloorRates = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_detected_")
     _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
@@ -193,67 +192,29 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         "mean_delta": DELTA,
     }
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: Literal["spherical", "diag", "full", "zero"] = "full",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        accounting: Literal["cdp", "advanced", "zcdp", "pld"] = "pld",
-        mean_noise: Literal["laplace", "gaussian", "joint"] = "joint",
-        variant: Literal["corrected", "paper"] = "corrected",
-        max_iter: int = 10,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        estimate: Literal["mle", "map"] = "mle",
-        mean_delta: float = 1e-3,
-        covariance_floor: float = 1e-3,
-        weights_init: ArrayLike | None = None,
-        means_init: ArrayLike | None = None,
-        covariances_init: ArrayLike | None = None,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.epsilon = epsilon
-        self.delta = delta
-        self.accounting = accounting
-        self.mean_noise = mean_noise
-        self.variant = variant
-        self.max_iter = max_iter
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.estimate = estimate
-        self.mean_delta = mean_delta
-        self.covariance_floor = covariance_floor
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.covariances_init = covariances_init
-        self.missing = missing
-        self.random_state = random_state
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: Literal["spherical", "diag", "full", "zero"] = "full"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    accounting: Literal["cdp", "advanced", "zcdp", "pld"] = "pld"
+    mean_noise: Literal["laplace", "gaussian", "joint"] = "joint"
+    variant: Literal["corrected", "paper"] = "corrected"
+    max_iter: int = 10
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    estimate: Literal["mle", "map"] = "mle"
+    mean_delta: float = 1e-3
+    covariance_floor: float = 1e-3
+    weights_init: ArrayLike | None = None
+    means_init: ArrayLike | None = None
+    covariances_init: ArrayLike | None = None
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Fit the mixture; nothing but noisy statistics of X reaches the fitted attributes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; their statistics get noise in units of `norm_bound`.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            Whose each row is: all rows of a group, such as a person, are then protected together,
-            and every group weighs as much as one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-        """
-        records = private_records(self, X, groups)
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         if self.variant == "paper" and (
             self.mean_noise == "joint" or self.covariance_type == "diag"
         ):
@@ -277,10 +238,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
             caveats=caveats_of_bounds(self),
             unit=unit_of(records.groups),
         )
-        left_out = LeftOutCount.beside(promise, records)
-        self.guarantee_ = left_out.stated(promise)
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
+        left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, promise.relation)
         plan = perturbations(settings, self.share_)
         self._run(by_size(records.groups, X), n_records, radius, start, plan, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ def _check_range(name: str, value: Any, others: Mapping[str, Any]) -> None:
         raise ValueError(f"{name} must be (least, largest) with least < largest, got {value!r}")
 
 
+@dataclass(eq=False, repr=False)
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Map declared bounds to [-1, 1]^d, each axis separately.
 
@@ -85,21 +87,15 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     array([[9.0e+01, 2.5e+05]])
     """
 
-    n_features_in_: int
-    feature_names_in_: np.ndarray
+    n_features_in_: int = field(init=False)
+    feature_names_in_: np.ndarray = field(init=False)
 
     _constraints: ClassVar = {"feature_range": _check_range}
 
-    def __init__(
-        self,
-        bounds: Bounds,
-        *,
-        feature_range: tuple[float, float] = (-1.0, 1.0),
-        clip: bool = False,
-    ) -> None:
-        self.bounds = bounds
-        self.feature_range = feature_range
-        self.clip = clip
+    bounds: Bounds
+    _: KW_ONLY
+    feature_range: tuple[float, float] = (-1.0, 1.0)
+    clip: bool = False
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check the parameters, and count the features of X (n_samples, n_features)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from privclust.core.validation import check_parameters
 from privclust.privacy.estimator import validated
 
 
+@dataclass(eq=False, repr=False)
 class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     """Coordinates of samples in the leading right singular vectors of X, without centring.
 
@@ -46,10 +48,9 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
     array([ 5., 10., 15.])
     """
 
-    components_: np.ndarray
+    components_: np.ndarray = field(init=False)
 
-    def __init__(self, n_components: int = 12) -> None:
-        self.n_components = n_components
+    n_components: int = 12
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the leading right singular vectors of X (n_samples, n_features)."""
@@ -74,6 +75,7 @@ def _not_zero(name: str, value: Any, others: Mapping[str, Any]) -> None:
         raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")
 
 
+@dataclass(eq=False, repr=False)
 class AppendOne(TransformerMixin, BaseEstimator):
     """Append a constant to every sample, so that affine subspaces become linear ones.
 
@@ -100,8 +102,7 @@ class AppendOne(TransformerMixin, BaseEstimator):
 
     _constraints: ClassVar = {"value": _not_zero}
 
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
+    value: float = 1.0
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Check X (n_samples, n_features) and the constant."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ _SIDE = math.sqrt(0.5)  # of a simplex whose corners are 1 apart
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
 
 
+@dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     r"""Map columns of a table to coordinates between 0 and 1, each row independently.
 
@@ -74,16 +75,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     {'age': [40.0], 'plan=basic': [0.71], 'plan=plus': [0.29]}
     """
 
-    n_features_in_: int
+    n_features_in_: int = field(init=False)
 
-    def __init__(
-        self,
-        columns: Mapping[str, Declared],
-        *,
-        missing: Literal["drop", "middle", "error"] = "drop",
-    ) -> None:
-        self.columns = columns
-        self.missing = missing
+    columns: Mapping[str, Declared]
+    _: KW_ONLY
+    missing: Literal["drop", "middle", "error"] = "drop"
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Check the declarations, and that the table X has these columns; nothing else is read."""
@@ -198,7 +194,6 @@ class _Numbers:
 
     @property
     def names(self) -> list[str]:
-        """The name of the coordinate."""
         return [self.name]
 
     @property
@@ -212,7 +207,6 @@ class _Numbers:
 
     @property
     def middle(self) -> Any:
-        """The coordinate of the middle of the range."""
         return np.array([0.5])
 
     def encoded(self, column: Column) -> np.ndarray:
@@ -228,7 +222,6 @@ class _Numbers:
         )
 
     def decoded(self, X: np.ndarray) -> Any:
-        """Return the column of points (n, 1)."""
         values = self.low + X[:, 0] * (self.high - self.low)
         if self.is_date:
             values = values.round().astype("datetime64[s]")
@@ -249,7 +242,6 @@ class _Categories:
 
     @property
     def names(self) -> list[str]:
-        """The names of the coordinates."""
         return [f"{self.name}={category}" for category in self.categories]
 
     @property

@@ -77,7 +77,6 @@ def read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def damaged(path: Path, flaw: str) -> BudgetError:
-    """Return the refusal of a file with a flaw."""
     return BudgetError(
         f"{path}: not a ledger, or a damaged one ({flaw}); what was spent is not known, so nothing "
         "more is released: restore it from a copy that counts all that was released"

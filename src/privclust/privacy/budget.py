@@ -21,13 +21,7 @@ from typing import Any
 from privclust.privacy import _ledger_file
 from privclust.privacy._ledger_file import BudgetError as BudgetError
 from privclust.privacy._ledger_file import file_lock, lock_path
-from privclust.privacy.accounting import (
-    Loss,
-    composed_epsilon,
-    pure_rho,
-    total_epsilon,
-    total_rho,
-)
+from privclust.privacy.accounting import Loss, composed_epsilon, pure_rho, total_epsilon, total_rho
 from privclust.privacy.groups import ROW
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
@@ -437,7 +431,6 @@ def _process() -> str:
 
 
 def _listed() -> list[dict[str, Any]]:
-    """The open ledgers listed in the environment."""
     return json.loads(os.environ.get(_VARIABLE, "[]"))
 
 

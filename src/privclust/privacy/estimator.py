@@ -20,11 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
+from privclust.core.validation import check_parameters
 from privclust.core.warn import warn_caller
 from privclust.privacy.advice import weak_points
-from privclust.privacy.groups import Groups, person_codes, whole_rows
-from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, WeakGuaranteeWarning
-from privclust.privacy.left_out import NoisyCount, PrivateRecords
+from privclust.privacy.budget import charge
+from privclust.privacy.groups import Groups, person_codes, unit_of, whole_rows
+from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release, WeakGuaranteeWarning
+from privclust.privacy.left_out import LeftOutCount, NoisyCount, PrivateRecords
+from privclust.privacy.noise import NoiseSource, is_seeded
 from privclust.privacy.scaling import warn_if_standardised
 from privclust.privacy.sensitivity import Neighbours
 from privclust.records.columns import is_frame
@@ -132,6 +135,7 @@ class PrivateEstimator:
 
     _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
     _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed
+    _TYPES: ClassVar[Any] = np.float64  # of rows
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the class's own `fit` and `partial_fit` whole."""
@@ -139,6 +143,99 @@ class PrivateEstimator:
         for name, whole in (("fit", all_or_nothing), ("partial_fit", _or_as_before)):
             if name in vars(cls):
                 setattr(cls, name, whole(vars(cls)[name]))
+
+    def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
+        """Fit to private rows; the class describes which numbers are released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers, finite ones unless rows are brought into declared bounds or to norm 1. Where
+            the number of rows is private and bounds are declared, there may be any number of rows,
+            even none.
+        y : None
+            Not used.
+        groups : array-like of shape (n_samples,) or None
+            The ID of the group of each row, such as a person. All rows of a group are protected
+            together, and a group weighs as much as one row. None: each row is protected by itself.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError
+            If X holds no rows: a sketch, or an iterator, which can be read only once.
+        ValueError
+            If X or groups are not as described, there are fewer rows than clusters where their
+            number is public, or a parameter is out of its range.
+        ImportError
+            If `random_state` is None and OpenDP is not installed.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If bounds are taken from the data.
+        NoiseWarning
+            If something that is asked for cannot be distinguished from noise.
+        """
+        raise NotImplementedError
+
+    def _relation(self) -> Neighbours:
+        """Return the change of the rows that is hidden."""
+        return Neighbours.of(getattr(self, "neighbours", Neighbours.REPLACE_ONE))
+
+    def _checked_records(
+        self, X: ArrayLike, groups: ArrayLike | None = None, *, any_number: bool = True
+    ) -> PrivateRecords:
+        """Return the rows of X that count, after a check of them and of the parameters.
+
+        There must be rows where their number is public, or unless `any_number`.
+        """
+        hidden = self._relation()
+        needed = hidden if any_number else Neighbours.REPLACE_ONE
+        records = private_records(self, X, groups, dtype=self._TYPES, neighbours=needed)
+        is_public = hidden is Neighbours.REPLACE_ONE
+        check_parameters(self, records.rows, count_is_public=is_public, records=records)
+        return records
+
+    def _promised(
+        self,
+        releases: Iterable[Release],
+        definition: str,
+        source: NoiseSource,
+        leaks: tuple[str, ...],
+        records: PrivateRecords,
+    ) -> Guarantee:
+        """Return what releases promise together; nothing if the data told of their bounds."""
+        delta = getattr(self, "delta", 0.0)
+        return Guarantee.of(
+            releases,
+            "none" if leaks else definition,
+            self._relation(),
+            delta=float(delta) if definition == "approximate" else 0.0,
+            seeded=is_seeded(source),
+            caveats=leaks or caveats_of_bounds(self),
+            unit=unit_of(records.groups),
+        )
+
+    def _charged(
+        self,
+        promise: Guarantee,
+        records: PrivateRecords,
+        source: NoiseSource,
+        whole: Guarantee | None = None,
+    ) -> LeftOutCount:
+        """Charge open ledgers, and release the number of records that are left out.
+
+        `promise` is what is charged; `whole` is the guarantee that is stated, if it is another.
+        """
+        left_out = LeftOutCount.beside(promise, records)
+        self.guarantee_ = left_out.stated(whole or promise)
+        charge(left_out.stated(promise))
+        self.left_out_ = left_out.release(source)
+        return left_out
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all released attributes."""

@@ -9,23 +9,12 @@ from itertools import groupby
 from typing import Any
 
 from privclust.core.validation import check_integer, check_option, check_real
-from privclust.privacy.accounting import (
-    Loss,
-    composed_epsilon,
-    pld_epsilon,
-    total_epsilon,
-    total_rho,
-    zcdp_epsilon,
-)
+from privclust.privacy.accounting import Loss, composed_epsilon, total_epsilon, total_rho
 from privclust.privacy.groups import GROUP, ROW, UNITS
 from privclust.privacy.sensitivity import NORMS, Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
 _STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
-_SHARED_TERMS = (
-    *("units", "neighbour relations"),
-    *("definitions (and their delta)", "mechanisms", "losses"),
-)
 _FIXED_PARTS = (
     "parallel composition: holds for records that were assigned to parts in advance, not by their "
     "values"
@@ -180,14 +169,8 @@ class Guarantee:
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
         relation = Neighbours.of(relation, "relation")
-        plain = cls(
-            "none",
-            relation,
-            releases=releases,
-            seeded=seeded,
-            caveats=(*caveats, *flaws),
-            unit=unit,
-        )
+        whole = {"seeded": seeded, "caveats": (*caveats, *flaws), "unit": unit}
+        plain = cls("none", relation, releases, **whole)
         if flaws or definition == "none":
             return plain
         losses = [release.loss for release in releases]
@@ -223,30 +206,12 @@ class Guarantee:
             return []
         return [release.loss for release in self.releases]
 
-    def epsilon_at(self, delta: float, accounting: str = "best") -> float:
-        """Return epsilon such that the output is (epsilon, delta)-DP.
+    def epsilon_at(self, delta: float) -> float:
+        """Return the least epsilon for which the output is known to be (epsilon, delta)-DP.
 
-        Parameters
-        ----------
-        delta : float
-            In (0, 1).
-        accounting : {"best", "zcdp", "pld"}
-            The composition used; ``"best"`` is the smallest.
-
-        Returns
-        -------
-        float
-            Infinite without a guarantee, or with an asymptotic one.
+        It is infinite where there is no guarantee, or an asymptotic one only. Delta is in (0, 1).
         """
-        if not self._holds:
-            return math.inf
-        if accounting == "zcdp":
-            return zcdp_epsilon(self.total_rho, delta)
-        if accounting == "pld":
-            return pld_epsilon(self.losses, delta)
-        if accounting != "best":
-            raise ValueError(f"accounting: got {accounting!r}; it may be one of best, zcdp, pld")
-        return composed_epsilon(self.losses, delta)
+        return composed_epsilon(self.losses, delta) if self._holds else math.inf
 
     @property
     def total_rho(self) -> float:
@@ -410,11 +375,12 @@ class Guarantee:
         1.0
         """
         for other in others:
-            for what, ours, theirs in zip(_SHARED_TERMS, _alike(self), _alike(other), strict=True):
-                if ours != theirs:
+            theirs = _alike(other)
+            for what, ours in _alike(self).items():
+                if ours != theirs[what]:
                     raise ValueError(
-                        f"alongside: {what} differ, {ours} and {theirs}; parts must be alike in "
-                        "these for one guarantee to hold for all"
+                        f"alongside: {what} differ, {ours} and {theirs[what]}; parts must be alike "
+                        "in these for one guarantee to hold for all"
                     )
         parts = (self, *others)
         caveats = dict.fromkeys(caveat for part in parts for caveat in part.caveats)
@@ -455,7 +421,8 @@ class Guarantee:
         except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"these are not the values of a guarantee: {error}") from None
         for part in (guarantee, *releases, *(one.loss for one in releases if one.loss)):
-            _check_types(part)
+            for item in fields(part):
+                _check_type(item.name, getattr(part, item.name), str(item.type))
         for caveat in caveats:
             _check_type("caveats", caveat, "str")
         return guarantee
@@ -483,16 +450,15 @@ class Guarantee:
         return "\n".join(lines)
 
 
-def _alike(guarantee: Guarantee) -> tuple[Any, ...]:
-    """The terms that parallel parts must share, in the order of `_SHARED_TERMS`."""
-    losses = [(release.mechanism, release.loss) for release in guarantee.releases]
-    return (
-        guarantee.unit,
-        guarantee.relation,
-        (guarantee.definition, guarantee.delta),
-        [mechanism for mechanism, _ in losses],
-        [loss for _, loss in losses],
-    )
+def _alike(guarantee: Guarantee) -> dict[str, Any]:
+    """Return the properties that parallel parts must have in common."""
+    return {
+        "units": guarantee.unit,
+        "neighbour relations": guarantee.relation,
+        "definitions (and their delta)": (guarantee.definition, guarantee.delta),
+        "mechanisms": [release.mechanism for release in guarantee.releases],
+        "losses": [release.loss for release in guarantee.releases],
+    }
 
 
 def _finite(instance: Any) -> dict[str, Any]:
@@ -509,12 +475,6 @@ def _finite(instance: Any) -> dict[str, Any]:
 
 _TYPES: dict[str, Any] = {"bool": bool, "float": int | float, "int": int, "str": str}
 _LARGEST_INTEGER = 2**62  # that a guarantee's values may hold
-
-
-def _check_types(instance: Any) -> None:
-    """Raise a ValueError for a field of a dataclass with another type than declared."""
-    for item in fields(instance):
-        _check_type(item.name, getattr(instance, item.name), str(item.type))
 
 
 def _check_type(name: str, value: Any, kind: str) -> None:

@@ -16,14 +16,7 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
-from privclust.records.cells import (
-    is_missing,
-    key,
-    numbers,
-    read_each,
-    seconds_of_times,
-    text_of,
-)
+from privclust.records.cells import is_missing, key, numbers, read_each, seconds_of_times, text_of
 from privclust.records.errors import ReadingError
 from privclust.records.notation import USUAL, Notation
 
@@ -218,7 +211,6 @@ def _of_numpy(array: np.ndarray) -> Column:
 
 
 def _of_pandas(series: Any) -> Column:
-    """Return a series, an index or an array of pandas."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return _of_numpy(np.asarray(series))
@@ -282,7 +274,6 @@ def _extension_type() -> Any:
 
 
 def _of_arrow(array: Any) -> Column:
-    """Return an array of Arrow, in one chunk or several."""
     from pyarrow import types
 
     kind, text = kind_of_arrow(array.type), str(array.type)

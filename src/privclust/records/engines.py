@@ -70,7 +70,6 @@ def _merged(parts: Any, sum_of: Any) -> Any:
 
 
 def _state_of_frame(shared: Any, frame: Any) -> State:
-    """Return the state of a frame of pandas."""
     state_of, reader = shared
     return state_of(map(reader, _pieces(frame, reader)))
 
@@ -200,9 +199,7 @@ def _with_sizes(frame: Any, label: Any, reader: RowReader) -> Any:
 
 
 def _with_keys(frame: Any, label: Any, reader: RowReader) -> Any:
-    """Replace entries by the keys of persons, and add whether a row counts. Workers compute both
-    from each row separately.
-    """
+    """Put in place of entries the keys of persons, and beside them whether a row counts."""
     from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
     def keyed(batches: Any) -> Iterator[Any]:

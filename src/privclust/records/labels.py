@@ -97,10 +97,7 @@ class LabelCounts:
         return _with_nobody(labels, self._counts[at][places])
 
     def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the places of the labels' counts, the count of each label, and its occurrences.
-
-        A ReadingError says that one was not counted.
-        """
+        """Return where the labels' counts are, which each has, and how often they come."""
         self._count()
         keys = self._hashed(labels)
         keys, places, counts = np.unique(keys, return_inverse=True, return_counts=True)

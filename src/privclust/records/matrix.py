@@ -70,7 +70,6 @@ def _of_array(X: np.ndarray) -> np.ndarray:
 
 
 def _type(dtype: np.dtype) -> str:
-    """Return the name of a type of NumPy."""
     return "text" if dtype.kind in "UST" else excerpt(dtype)
 
 

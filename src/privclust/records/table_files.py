@@ -344,12 +344,10 @@ def _fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def _plain(path: Path) -> Any:
-    """Open a file that is not compressed."""
     return open(path, "rb")
 
 
 def _unzipped(path: Path) -> Any:
-    """Open the one file in a .zip."""
     archive = zipfile.ZipFile(path)
     names = archive.namelist()
     if len(names) != 1:

@@ -17,19 +17,8 @@ from typing import Any, TypeAlias
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
-from privclust.records.arrow import (
-    Reading,
-    RowReader,
-    batch_rows,
-    is_of,
-    takes_tables,
-)
-from privclust.records.engines import (
-    State,
-    added,
-    dask_total,
-    spark_total,
-)
+from privclust.records.arrow import Reading, RowReader, batch_rows, is_of, takes_tables
+from privclust.records.engines import State, added, dask_total, spark_total
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading

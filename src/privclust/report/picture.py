@@ -12,17 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from matplotlib.ticker import MaxNLocator
 
-from privclust.report.coordinate import (
-    DATE,
-    SHARE,
-    Coordinate,
-)
-from privclust.report.figures import (
-    COLOURS,
-    PALETTE,
-    new_figure,
-    text_style,
-)
+from privclust.report.coordinate import DATE, SHARE, Coordinate
+from privclust.report.figures import COLOURS, PALETTE, new_figure, text_style
 from privclust.report.table_clusters import TableClusters
 
 _MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best
@@ -111,7 +102,6 @@ def _between(clusters: TableClusters, j: int) -> float:
 
 
 def _days(times: np.ndarray | np.datetime64) -> np.ndarray:
-    """Return dates as Matplotlib counts them."""
     return times.astype("datetime64[s]").astype(np.int64) / 86400.0
 
 
@@ -126,7 +116,6 @@ def _sizes(clusters: TableClusters) -> np.ndarray:
 
 
 def _colour(j: int | np.integer) -> str:
-    """Return the colour of a cluster."""
     return PALETTE[int(j) % len(PALETTE)]
 
 

@@ -13,13 +13,7 @@ from privclust.decoding import Decoded, StandardErrors
 from privclust.kmeans import CompressiveKMeans
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Guarantee, Neighbours
-from privclust.report.coordinate import (
-    DATE,
-    NUMBER,
-    SHARE,
-    WIDTH_95,
-    Coordinate,
-)
+from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
 from privclust.report.suspicions import separated_by_categories, suspicions
 from privclust.sketches import Sketch
 

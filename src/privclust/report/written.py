@@ -65,7 +65,6 @@ def _picture(clusters: TableClusters, folder: Path) -> str:
 
 
 def _json(values: dict[str, Any]) -> str:
-    """Return JSON for people as well."""
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 

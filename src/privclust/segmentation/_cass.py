@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
+
 import numpy as np
 
-from privclust.core.hints import RandomState
 from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
@@ -12,6 +13,7 @@ _CHECK_EVERY = 5  # iterations between two looks at the duality gaps
 _SMOOTHING_DECAY = 0.5  # of the smoothing, an iteration, until it is small against the tolerance
 
 
+@dataclass(eq=False, repr=False)
 class CASS(SelfExpressiveClusterer):
     r"""Correlation-adaptive subspace segmentation by the trace lasso (Lu et al.).
 
@@ -84,21 +86,12 @@ class CASS(SelfExpressiveClusterer):
     True
     """
 
-    duality_gap_: float
+    duality_gap_: float = field(init=False)
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        lam: float | None = 1e-3,
-        tol: float = 1e-3,
-        max_iter: int = 500,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.lam = lam
-        self.tol = tol
-        self.max_iter = max_iter
+    _: KW_ONLY
+    lam: float | None = 1e-3
+    tol: float = 1e-3
+    max_iter: int = 500
 
     def _coefficients(self, samples):
         n_samples = samples.shape[1]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.core.hints import RandomState
 from privclust.core.warn import warn_caller
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
@@ -14,6 +15,7 @@ _CHECK_EVERY = 5  # iterations between two looks at the duality gap
 _SMOOTHING_DECAY = 0.98  # of the smoothing, an iteration, until it is small against the tolerance
 
 
+@dataclass(eq=False, repr=False)
 class LRR(SelfExpressiveClusterer):
     r"""Low-rank representation (Liu et al.).
 
@@ -80,21 +82,12 @@ class LRR(SelfExpressiveClusterer):
     True
     """
 
-    duality_gap_: float
+    duality_gap_: float = field(init=False)
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        lam: float | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 2000,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.lam = lam
-        self.tol = tol
-        self.max_iter = max_iter
+    _: KW_ONLY
+    lam: float | None = None
+    tol: float = 1e-3
+    max_iter: int = 2000
 
     def _coefficients(self, samples):
         scale = largest_magnitude(samples)

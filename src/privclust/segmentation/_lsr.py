@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
-from privclust.core.hints import RandomState
 from privclust.segmentation._projections import row_space, spanned_by_others
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 
+@dataclass(eq=False, repr=False)
 class LSR(SelfExpressiveClusterer):
     r"""Subspace segmentation by least squares regression (Lu et al.).
 
@@ -62,17 +64,9 @@ class LSR(SelfExpressiveClusterer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        lam: float | None = 4.6e-3,
-        zero_diagonal: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.lam = lam
-        self.zero_diagonal = zero_diagonal
+    _: KW_ONLY
+    lam: float | None = 4.6e-3
+    zero_diagonal: bool = True
 
     def _coefficients(self, samples):
         values, basis = row_space(samples)

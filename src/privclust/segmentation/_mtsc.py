@@ -3,15 +3,12 @@
 `mtsc_solver` describes the derivation, the updates and our additions to the paper.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import NOT_NEGATIVE, Integer, check_integer
 from privclust.core.warn import warn_caller
@@ -29,39 +26,22 @@ _COARSER = 10.0  # times `tol`: to where each of several runs descends before on
 _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
+@dataclass(eq=False, repr=False)
 class _EvidenceClusterer(SelfExpressiveClusterer):
     """The base class of SBL and MTSC: parameters, units, restarts, fitted attributes."""
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        noise_start: float = 3e-2,
-        noise_variance: float = 1e-6,
-        prior_variance: float = 1.0,
-        start: Literal["equal", "ssc", "both"] = "equal",
-        n_restarts: int = 0,
-        components_per_cluster: int | None = None,
-        n_annealing: int = 100,
-        tol: float = 1e-4,
-        max_iter: int = 500,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.noise_start = noise_start
-        self.noise_variance = noise_variance
-        self.prior_variance = prior_variance
-        self.start = start
-        self.n_restarts = n_restarts
-        self.components_per_cluster = components_per_cluster
-        self.n_annealing = n_annealing
-        self.tol = tol
-        self.max_iter = max_iter
+    _: KW_ONLY
+    noise_start: float = 3e-2
+    noise_variance: float = 1e-6
+    prior_variance: float = 1.0
+    start: Literal["equal", "ssc", "both"] = "equal"
+    n_restarts: int = 0
+    components_per_cluster: int | None = None
+    n_annealing: int = 100
+    tol: float = 1e-4
+    max_iter: int = 500
 
-    _constraints: ClassVar = {
-        "n_restarts": Integer(0),
-        "tol": NOT_NEGATIVE,
-    }
+    _constraints: ClassVar = {"n_restarts": Integer(0), "tol": NOT_NEGATIVE}
 
     def _schedule(self, noise_unit, n_samples):
         """Return the schedule of a run; SBL's, with W = I."""
@@ -224,6 +204,7 @@ class SBL(_EvidenceClusterer):
     converged_: bool
 
 
+@dataclass(eq=False, repr=False)
 class MTSC(_EvidenceClusterer):
     r"""Multi-task subspace clustering (Wang, Wipf, Ling, Chen and Wassell).
 
@@ -291,29 +272,9 @@ class MTSC(_EvidenceClusterer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        weight_penalty: float = 0.3,
-        noise_start: float = 3e-2,
-        noise_variance: float = 1e-6,
-        prior_variance: float = 1.0,
-        start: Literal["equal", "ssc", "both"] = "equal",
-        n_restarts: int = 5,
-        components_per_cluster: int | None = None,
-        n_annealing: int = 100,
-        tol: float = 1e-4,
-        max_iter: int = 500,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            n_clusters, noise_start=noise_start, noise_variance=noise_variance,
-            prior_variance=prior_variance, start=start, n_restarts=n_restarts,
-            components_per_cluster=components_per_cluster,
-            n_annealing=n_annealing, tol=tol, max_iter=max_iter, random_state=random_state,
-        )  # fmt: skip
-        self.weight_penalty = weight_penalty
+    _: KW_ONLY
+    n_restarts: int = 5
+    weight_penalty: float = 0.3
 
     def _schedule(self, noise_unit, n_samples):
         # its entries differ in the last digit, and results with them

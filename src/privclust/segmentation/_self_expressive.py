@@ -1,7 +1,6 @@
 """The base classes of estimators that segment subspaces."""
 
-from __future__ import annotations
-
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,14 +17,15 @@ from privclust.core.warn import warn_caller
 _MAX_ESTIMATED_CLUSTERS = 20
 
 
+@dataclass(eq=False, repr=False)
 class SubspaceSegmenter(ClusterMixin, BaseEstimator):
     """Segment checked samples; a subclass supplies `_segment`, which sets the fitted attributes."""
 
     _constraints: ClassVar[dict[str, Constraint]] = {"n_clusters": GROUPS}
 
-    def __init__(self, n_clusters: int | None = None, *, random_state: RandomState = None) -> None:
-        self.n_clusters = n_clusters
-        self.random_state = random_state
+    n_clusters: int | None = None
+    _: KW_ONLY
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the affinity and the labels of the samples.
@@ -62,27 +62,6 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
 
     A subclass supplies `_coefficients`, which finds Z with ``X.T ~ X.T @ Z``; the affinity
     ``|Z| + |Z|.T`` (eq. 3 of the MTSC paper) is then segmented by spectral clustering.
-
-    Parameters
-    ----------
-    n_clusters : int or None
-        Number of clusters. None: the largest eigengap of the affinity's normalised Laplacian among
-        the first ``min(20, n_samples // 2)``.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Draws the k-means starts of the spectral clustering; nothing else is random.
-
-    Attributes
-    ----------
-    coefficients_ : ndarray of shape (n_samples, n_samples)
-        Z; column j represents sample j.
-    affinity_matrix_ : ndarray of shape (n_samples, n_samples)
-        ``|Z| + |Z|.T``.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample.
-    n_clusters_ : int
-        Number of clusters, given or estimated.
-    n_iter_ : int
-        Iterations of the solver, if it is iterative.
     """
 
     coefficients_: np.ndarray

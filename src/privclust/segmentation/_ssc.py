@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from privclust.core.compiled import REORDER, kernel
-from privclust.core.hints import RandomState
 from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
@@ -18,6 +19,7 @@ _BLOCK_ENTRIES = 2**17  # coefficients iterated together: three arrays of 1 MB s
 _LEAST_BLOCK = 16  # columns, also of more samples
 
 
+@dataclass(eq=False, repr=False)
 class SSC(SelfExpressiveClusterer):
     r"""Sparse subspace clustering (Elhamifar and Vidal).
 
@@ -87,21 +89,11 @@ class SSC(SelfExpressiveClusterer):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        alpha: float | None = 800.0,
-        affine: bool = False,
-        tol: float = 2e-3,
-        max_iter: int = 5000,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.alpha = alpha
-        self.affine = affine
-        self.tol = tol
-        self.max_iter = max_iter
+    _: KW_ONLY
+    alpha: float | None = 800.0
+    affine: bool = False
+    tol: float = 2e-3
+    max_iter: int = 5000
 
     def _coefficients(self, samples):
         basis, weights = _data_term(samples, self.alpha, self.affine)

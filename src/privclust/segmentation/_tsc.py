@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from privclust.core.hints import RandomState
 from privclust.core.spectral import spectral_clustering
 from privclust.core.spectral_kmeans import best_of_starts
 from privclust.core.validation import Integer
@@ -20,6 +20,7 @@ _MOST_DENSE_VERTICES = 1000  # vertices up to which eigenvectors are found from 
 _ROWS_A_NEIGHBOUR = 20  # rows of a cluster, of balanced ones, that a neighbour stands for
 
 
+@dataclass(eq=False, repr=False)
 class TSC(SubspaceSegmenter):
     r"""Thresholding-based subspace clustering (Heckel and Boelcskei).
 
@@ -86,24 +87,17 @@ class TSC(SubspaceSegmenter):
     (2, [0, 0, 1, 1])
     """
 
-    labels_: np.ndarray
-    n_clusters_: int
-    n_components_: int
-    n_neighbors_: int
-    graph_: sparse.csr_array
-    n_features_in_: int
+    labels_: np.ndarray = field(init=False)
+    n_clusters_: int = field(init=False)
+    n_components_: int = field(init=False)
+    n_neighbors_: int = field(init=False)
+    graph_: sparse.csr_array = field(init=False)
+    n_features_in_: int = field(init=False)
 
     _constraints: ClassVar = {"n_neighbors": Integer(below="n_samples")}
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        n_neighbors: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(n_clusters, random_state=random_state)
-        self.n_neighbors = n_neighbors
+    _: KW_ONLY
+    n_neighbors: int | None = None
 
     def _segment(self, X, rng):
         n_samples = len(X)
@@ -130,7 +124,6 @@ class TSC(SubspaceSegmenter):
         self.labels_[~is_zero] = labels
 
     def _n_neighbors(self, n_samples):
-        """Return s, given or by default."""
         if self.n_neighbors is not None:
             return int(self.n_neighbors)
         if self.n_clusters is None:

@@ -298,13 +298,7 @@ def solve(
     Z = descent.gamma * descent.e_step.cross
     objective, noise_variances, weight_penalties = history.T
     return Solution(
-        Z,
-        descent.variances,
-        weights,
-        objective,
-        noise_variances,
-        weight_penalties,
-        bool(converged),
+        Z, descent.variances, weights, objective, noise_variances, weight_penalties, bool(converged)
     )
 
 

@@ -38,23 +38,9 @@ _FORMAT = 2
 class BaseSketch(ABC):
     """Sums of features of records, exact until noise is added to them once.
 
-    Attributes
-    ----------
-    n_samples : int or float
-        The number of records; a float, of any sign, where the number itself is noisy.
-    noise : object or None
-        The noise that each part got, a frozen dataclass with its `scale`, and `n_parts`, the
-        number of parts.
-    guarantee : privclust.privacy.Guarantee or None
-        None where there is no noise.
-    exact : object or None
-        The exact sums; None once there is noise.
-    unit : {"row", "group"}
-    left_out : int, NoisyCount or None
-        The number of records that contribute nothing, since an entry is missing or cannot be read:
-        exact, or noisy where the sketch is; None where there can be none.
-    table : SketchedTable or None
-        What was declared of the table's columns.
+    `exact` are the exact sums, None once there is noise, and `noise` is the noise that each part
+    got: a frozen dataclass with its `scale`, and `n_parts`, the number of parts. A noisy number
+    `n_samples` is a float, of any sign. Other attributes are those of the kinds.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]  # kinds are frozen dataclasses

@@ -360,10 +360,7 @@ class FeatureSums:
         return X
 
     def _turns_in(self, dtype):
-        """Return the frequencies in turns, padded, (m, n_columns), and the largest |x| they allow.
-
-        No phase, nor a part of one, may overflow: what came of it would not be bounded.
-        """
+        """Return frequencies in turns, padded, (m, n_columns), and the largest |x| they allow."""
         if dtype not in self._turns:
             d, m = self.frequencies.shape
             turns = np.zeros((m, -(-d // LANES) * LANES), dtype=dtype)

@@ -42,13 +42,7 @@ import scipy.sparse as sp
 
 
 def n_moments(n_features: int, degree: int) -> int:
-    """Return how many entries a symmetric tensor has, once each.
-
-    Examples
-    --------
-    >>> n_moments(50, 4)
-    292825
-    """
+    """Return how many entries a symmetric tensor has, once each."""
     return math.comb(n_features + degree - 1, degree)
 
 
@@ -58,13 +52,6 @@ def sorted_indices(n_features: int, degree: int) -> np.ndarray:
 
     Their order is that in which `HarmonicSums` adds them up: in groups of one index j in the place
     before the last two, every beginning that ends with j beside every pair (k, l), j <= k <= l.
-
-    Examples
-    --------
-    >>> sorted_indices(2, 2).tolist()
-    [[0, 0], [0, 1], [1, 1]]
-    >>> sorted_indices(2, 4).tolist()
-    [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]]
     """
     if degree == 2:
         return np.stack(np.triu_indices(n_features), axis=1).astype(np.int16)
@@ -81,13 +68,7 @@ def sorted_indices(n_features: int, degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def roots_of_counts(n_features: int, degree: int) -> np.ndarray:
-    """Return the root of how many equal entries each sorted index stands for, (n_moments,).
-
-    Examples
-    --------
-    >>> (roots_of_counts(2, 4) ** 2).round().tolist()
-    [1.0, 4.0, 6.0, 4.0, 1.0]
-    """
+    """Return the root of how many equal entries each sorted index stands for, (n_moments,)."""
     indices = sorted_indices(n_features, degree)
     factorials = np.ones(len(indices))
     run = np.ones(len(indices))
@@ -101,14 +82,10 @@ def roots_of_counts(n_features: int, degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def insertions(n_features: int, degree: int) -> sp.csr_array:
-    r"""Return the matrix that adds up a tensor of degree - 2 at all pairs of equal indices.
+    """Return the matrix that adds up a tensor of degree - 2 at all pairs of equal indices, int64.
 
     Row I, column J: in how many ways two equal indices of I leave J. With entries, not coordinates,
     it is :math:`l (l-1) / 2` times E.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of shape (n_moments of degree, n_moments of degree - 2), int64
 
     Examples
     --------
@@ -218,13 +195,7 @@ def _scaled_insertions(n_features, degree):
 
 
 def kernel_of_squares(n_features: int, weights: Mapping[int, float]) -> np.polynomial.Polynomial:
-    r"""Return K as a polynomial in :math:`s = t^2`, of weights by degree.
-
-    Examples
-    --------
-    >>> round(float(kernel_of_squares(5, {2: 0.2, 4: 0.8})(1.0)), 12)
-    1.0
-    """
+    """Return K as a polynomial in :math:`s = t^2`, of weights by degree."""
     total = np.polynomial.Polynomial([0.0])
     for degree, weight in weights.items():
         coefficients = trace_coefficients(n_features, degree)[::-1]
@@ -235,13 +206,7 @@ def kernel_of_squares(n_features: int, weights: Mapping[int, float]) -> np.polyn
 
 
 def largest_move(n_features: int, weights: Mapping[int, float]) -> float:
-    r"""Return S, how far apart the features of two unit vectors can be.
-
-    Examples
-    --------
-    >>> round(largest_move(5, {2: 0.2, 4: 0.8}), 3), round(largest_move(10, {2: 0.2, 4: 0.8}), 3)
-    (1.488, 1.43)
-    """
+    """Return S, how far apart the features of two unit vectors can be."""
     kernel = kernel_of_squares(n_features, weights)
     roots = np.asarray(kernel.deriv().roots(), dtype=np.complex128)
     inner = [float(root.real) for root in roots if abs(root.imag) < 1e-9]

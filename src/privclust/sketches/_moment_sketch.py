@@ -22,12 +22,7 @@ from privclust.privacy.noise import NoiseSource
 from privclust.records.arrow import takes_tables
 from privclust.records.streams import Source, chunks
 from privclust.sketches._base import BaseSketch
-from privclust.sketches._harmonics import (
-    n_moments,
-    roots_of_counts,
-    squared_length,
-    trace_free,
-)
+from privclust.sketches._harmonics import n_moments, roots_of_counts, squared_length, trace_free
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._tables import table_state
 from privclust.sketches.moment_release import (
@@ -362,13 +357,11 @@ class MomentSketch(BaseSketch):
         }
 
     def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
-        """Return the properties that merging needs equal."""
         ours, theirs = (self.n_features, self.degree), (other.n_features, other.degree)
         units = UNITS[self.unit], UNITS[other.unit]
         return ("features and degrees", ours, theirs), ("kinds of records", *units)
 
     def _plus_exact(self, other: Self) -> Self:
-        """Return the sketch of the records of both."""
         return self.from_sums(self.exact.merge(other.exact), self.unit)
 
     def _added(self, other: Self) -> dict[str, Any]:
@@ -406,7 +399,6 @@ class MomentSketch(BaseSketch):
         return sha.hexdigest()
 
     def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the parameters and arrays of a file."""
         parameters: dict[str, Any] = {
             "n_features": self.n_features,
             "degree": self.degree,
@@ -422,7 +414,6 @@ class MomentSketch(BaseSketch):
 
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the sketch that a file holds; nothing in it is believed that can be checked."""
         d, degree, n_samples = (parameters[name] for name in ("n_features", "degree", "n_samples"))
         unit = parameters.get("unit", ROW)
         check_size(d, degree)

@@ -134,11 +134,7 @@ def laplace_noise(n_measurements: int, neighbours: str, epsilon: float) -> Lapla
 
 
 def check_statement(noise: SketchNoise, n_measurements: int, guarantee: Guarantee) -> None:
-    """Raise a ValueError if a guarantee promises more than the noise gives.
-
-    Its losses, and what they compose to at its delta, are computed again from the noise's scale,
-    the measurements of a record and the neighbour relation. That noise was seeded, or that records
-    were spread over parts by their values, cannot be seen from numbers: it is believed as stated.
+    """Raise a ValueError if a guarantee promises more than the noise gives; see `check_stated`.
 
     Examples
     --------

@@ -165,10 +165,7 @@ def measurement(
     neighbours: str = "replace_one",
     share: float = 1.0,
 ) -> SketchMeasurement:
-    """Return the noise of a release, to be promised and released.
-
-    Parameters are those of `promise`; a ValueError says which of them is out of its range.
-    """
+    """Return the noise of a release; parameters and errors are those of `promise`."""
     check_real("epsilon", epsilon)
     Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)
@@ -190,10 +187,7 @@ def measurement(
 def fourier_measurement(
     noise: Laplace | Gaussian, n_measurements: int, n_frequencies: int, delta: float = 0.0
 ) -> SketchMeasurement:
-    """Return noise bound to sums of random Fourier features.
-
-    (epsilon, delta)-privacy is kept as the concentrated privacy that it follows from.
-    """
+    """Return noise bound to sums of random Fourier features."""
     return SketchMeasurement(
         noise,
         "sums of features",
@@ -311,8 +305,6 @@ def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
 
 def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: float) -> str:
     """Return the mechanism whose noise has the smaller variance at this budget.
-
-    Parameters are those of `release`.
 
     Examples
     --------

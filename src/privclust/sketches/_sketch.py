@@ -350,7 +350,6 @@ class Sketch(BaseSketch):
         return self.sums / (self.alpha_r * self.n_samples * math.sqrt(self.n_frequencies))
 
     def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
-        """Return the properties that merging needs equal."""
         return (
             ("shapes of the frequencies", self.frequencies.shape, other.frequencies.shape),
             ("frequencies (their keys)", self.key, other.key),
@@ -370,7 +369,6 @@ class Sketch(BaseSketch):
         return {"sums": self.sums + other.sums}
 
     def _check_without_noise(self) -> None:
-        """Raise a ValueError unless noise may be added."""
         super()._check_without_noise()
         if self.n_samples >= _MOST_ROUNDED:
             raise ValueError(
@@ -399,7 +397,6 @@ class Sketch(BaseSketch):
         return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
 
     def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the parameters and arrays of a file."""
         parameters = {
             "frequencies": self.key,
             "n_samples": self.n_samples,
@@ -415,7 +412,6 @@ class Sketch(BaseSketch):
 
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the sketch of a file; nothing in the file is believed that can be checked."""
         frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
         check_integer("n_measurements", n_measurements, minimum=1)
         noise, guarantee = parameters["noise"], parameters["guarantee"]
@@ -455,7 +451,6 @@ def _declared(sketch: Sketch) -> object:
 
 
 def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
-    """Add the rows of groups, whose rows may lie in several chunks."""
     for chunk, of_rows in with_groups(stream, groups):
         sums.add(chunk, of_rows)
 

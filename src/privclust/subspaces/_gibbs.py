@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -12,12 +13,10 @@ from sklearn.base import BaseEstimator
 from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
-from privclust.core.validation import GROUPS, Integer, check_parameters
+from privclust.core.validation import GROUPS, Integer
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
-from privclust.privacy.left_out import LeftOutCount
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.measurements import Exponential
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
@@ -45,6 +44,7 @@ _BOUND = Sensitivity(
 )
 
 
+@dataclass(eq=False, repr=False)
 class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by Gibbs sampling from the exponential mechanism.
 
@@ -139,8 +139,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     (True, 'asymptotic')
     """
 
-    diagnostics_: dict[str, np.ndarray]
-    kept_subspaces_: np.ndarray
+    diagnostics_: dict[str, np.ndarray] = field(init=False)
+    kept_subspaces_: np.ndarray = field(init=False)
 
     _constraints: ClassVar = {
         "n_clusters": GROUPS,
@@ -150,34 +150,19 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     }
     _NOT_RELEASED = ("diagnostics_", "kept_subspaces_")
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        dimension: int = 1,
-        *,
-        epsilon: float = 1.0,
-        n_sweeps: int = 10000,
-        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
-        n_kept: int = 0,
-        record_every: int = 100,
-        record_first: int = 0,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.epsilon = epsilon
-        self.n_sweeps = n_sweeps
-        self.init = init
-        self.n_kept = n_kept
-        self.record_every = record_every
-        self.record_first = record_first
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 2
+    dimension: int = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    n_sweeps: int = 10000
+    init: Literal["random"] | ArrayLike | BaseEstimator = "random"
+    n_kept: int = 0
+    record_every: int = 100
+    record_first: int = 0
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Run the chain; its last state is the result.
@@ -200,7 +185,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             If a parameter is out of its range, X has fewer rows than clusters or no more features
             than dimensions, or is not finite where it must be.
         """
-        records = private_records(self, X)
+        records = self._checked_records(X)
         X = records.rows
         self._check_parameters(records)
         source = noise_source(self.random_state)
@@ -218,10 +203,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
         doubts = (*leaks, *doubts)
         own = self._promise(draw, None, doubts, seeded)
-        left_out = LeftOutCount.beside(own, records)
-        self.guarantee_ = left_out.stated(self._promise(draw, start, doubts, seeded))
-        charge(left_out.stated(own))  # a private start has been charged
-        self.left_out_ = left_out.release(source)
+        whole = self._promise(draw, start, doubts, seeded)
+        self._charged(own, records, source, whole)  # a private start has been charged
         self._run(rows, radius, bases, draw.factor, rng)
         self.labels_ = records.labels(self.labels_)
         return self
@@ -264,7 +247,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         }
 
     def _promise(self, draw, start, doubts, seeded):
-        """Return the guarantee of the last state, composed with that of its start."""
         release = draw.statement(
             "labels and subspaces",
             noise="density exp(-{epsilon:.4g} / 2 sum of squared distances)",
@@ -296,8 +278,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         )
 
     def _check_parameters(self, records):
-        """Raise a ValueError that names the parameter, its value and the allowed values."""
-        check_parameters(self, records.rows, records=records)
         if 0.5 * self.epsilon * records.n_records > LARGEST_CONCENTRATION:
             raise ValueError(
                 f"epsilon * n_samples / 2 must be at most {LARGEST_CONCENTRATION:g}, got "
@@ -308,5 +288,4 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
 
 def _root_mean_square(means: np.ndarray, dimension: int) -> float:
-    """Root of the squared entries of matrices per cluster and dimension."""
     return math.sqrt(float((means**2).sum()) / (len(means) * dimension))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from privclust.subspaces._subspace_clusterer import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class KPlanes(SubspaceClusterer):
     r"""k-means for linear subspaces (k-plane). Not private.
 
@@ -81,27 +83,18 @@ class KPlanes(SubspaceClusterer):
            [0. , 0.6, 0.8]])
     """
 
-    inertia_: float
-    n_iter_: int
+    inertia_: float = field(init=False)
+    n_iter_: int = field(init=False)
 
     _constraints: ClassVar = {"n_clusters": GROUPS, "dimension": DIMENSION}
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        dimension: int = 1,
-        *,
-        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
-        n_init: int = 10,
-        max_iter: int = 100,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: int = 2
+    dimension: int = 1
+    _: KW_ONLY
+    init: Literal["random"] | ArrayLike | BaseEstimator = "random"
+    n_init: int = 10
+    max_iter: int = 100
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find subspaces.

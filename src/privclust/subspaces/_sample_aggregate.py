@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import permutations
 from typing import ClassVar, Literal, Self
 
@@ -48,6 +49,7 @@ _ORDER_IS_SEEN = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering by sample and aggregate (Algorithm 1).
 
@@ -166,39 +168,26 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
            [0., 1.]])
     """
 
-    smooth_sensitivity_: float
-    noise_scale_: float
-    n_failed_: int
-    n_subsets_: int
-    condition_: float
+    smooth_sensitivity_: float = field(init=False)
+    noise_scale_: float = field(init=False)
+    n_failed_: int = field(init=False)
+    n_subsets_: int = field(init=False)
+    condition_: float = field(init=False)
 
     _constraints: ClassVar = {"dimension": DIMENSION, "delta": DELTA}
     _NOT_RELEASED = ("labels_", "smooth_sensitivity_", "noise_scale_", "n_failed_")
 
-    def __init__(
-        self,
-        base: BaseEstimator,
-        dimension: int = 1,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_subsets: int | None = None,
-        variant: Literal["corrected", "paper"] = "corrected",
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.base = base
-        self.dimension = dimension
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_subsets = n_subsets
-        self.variant = variant
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.missing = missing
-        self.random_state = random_state
+    base: BaseEstimator
+    dimension: int = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    n_subsets: int | None = None
+    variant: Literal["corrected", "paper"] = "corrected"
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find private subspaces.
@@ -257,7 +246,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return release(results, source), self._promise(results.shape[1:], is_seeded(source))
 
     def _rows(self, X):
-        """Return rows as `base` gets them."""
         if self.norm_bound is None:
             check_magnitude(X)
             return X

@@ -20,10 +20,9 @@ _ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of what counts as a resul
 
 
 def try_base(base: BaseEstimator, n_rows: int, shape: tuple[int, int, int]) -> None:
-    """Raise a ValueError if `base` fails on rows that do not depend on the data.
+    """Raise a ValueError if `base` fails on random rows, of norm 1 at most.
 
-    Rows are random, of norm 1 at most; `shape` is of its result, (n_clusters, n_features,
-    dimension).
+    `shape` is of its result, (n_clusters, n_features, dimension).
     """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((n_rows, shape[1]))
@@ -46,10 +45,7 @@ def subset_results(
     shape: tuple[int, int, int],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, int]:
-    """Return the bases that `base` finds on each subset, and the number of failures.
-
-    Bases are (n_subsets, n_clusters, n_features, dimension); `shape` is without n_subsets.
-    """
+    """Return the bases of each subset, (n_subsets, *shape), and on how many `base` failed."""
     # everything random is drawn beforehand: what one subset holds changes no other result
     instead = random_bases(*shape, rng)
     seeds = rng.integers(2**31 - 1, size=len(subsets))

@@ -40,13 +40,6 @@ class SubspaceClusterer(
     """Clusters are linear subspaces; a row belongs to the nearest.
 
     A subclass supplies `fit`, which sets the attributes.
-
-    Attributes
-    ----------
-    subspaces_ : ndarray of shape (n_clusters, n_features, dimension)
-        Orthonormal bases, as columns.
-    labels_ : ndarray of shape (n_samples,)
-    n_features_in_ : int
     """
 
     subspaces_: np.ndarray
@@ -94,11 +87,9 @@ class SubspaceClusterer(
 
     @property
     def _n_features_out(self):
-        """The number of columns that `transform` returns."""
         return len(self.subspaces_)
 
     def _checked(self, X):
-        """Return rows that the fitted subspaces can be applied to."""
         check_is_fitted(self)
         X = validated(self, X, dtype=np.float64, order="C", reset=False)
         check_magnitude(X)

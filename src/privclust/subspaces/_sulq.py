@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import ClassVar, Literal, Self
@@ -17,13 +17,11 @@ from privclust.core.grassmann import principal_bases, residuals
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.second_moments import in_units, unit
-from privclust.core.validation import DELTA, GROUPS, check_integer, check_parameters
+from privclust.core.validation import DELTA, GROUPS, check_integer
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.groups import by_size, unit_of, weighted_sums
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.measurements import SymmetricGaussian, second_moment_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
@@ -44,6 +42,7 @@ def _check_averaged(name, value, others):
         raise ValueError(f"{name} must be at most max_iter={others['max_iter']}, got {value!r}")
 
 
+@dataclass(eq=False, repr=False)
 class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     r"""k-plane clustering by noisy second moments (SuLQ).
 
@@ -188,8 +187,8 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
-    is_detected_: np.ndarray
-    n_iter_: int
+    is_detected_: np.ndarray = field(init=False)
+    n_iter_: int = field(init=False)
 
     _constraints: ClassVar = {
         "n_clusters": GROUPS,
@@ -199,69 +198,25 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         "neighbours": check_neighbours,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        dimension: int = 1,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        calibration: Literal["zcdp", "classical", "mod_sulq"] = "zcdp",
-        max_iter: int = 10,
-        init: Literal["random"] | ArrayLike | BaseEstimator = "random",
-        n_init: int = 1,
-        n_averaged: int = 1,
-        norm_bound: float | None = None,
-        out_of_bounds: Literal["clip", "error"] = "clip",
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.dimension = dimension
-        self.epsilon = epsilon
-        self.delta = delta
-        self.calibration = calibration
-        self.max_iter = max_iter
-        self.init = init
-        self.n_init = n_init
-        self.n_averaged = n_averaged
-        self.norm_bound = norm_bound
-        self.out_of_bounds = out_of_bounds
-        self.neighbours = neighbours
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int = 2
+    dimension: int = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    calibration: Literal["zcdp", "classical", "mod_sulq"] = "zcdp"
+    max_iter: int = 10
+    init: Literal["random"] | ArrayLike | BaseEstimator = "random"
+    n_init: int = 1
+    n_averaged: int = 1
+    norm_bound: float | None = None
+    out_of_bounds: Literal["clip", "error"] = "clip"
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private subspaces.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Points, each near one of the linear subspaces. Finite, unless they are clipped to a
-            `norm_bound`.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            The group of each row, such as its person: all its rows are then protected together, and
-            every group has the weight of one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, X has no more features than dimensions, there are
-            fewer rows (or groups) than clusters (``"replace_one"``), X is not finite where it must
-            be, groups are not one a row, or the guarantee of `init` is for other neighbours, or for
-            rows where there are groups.
-        """
-        records = private_records(self, X, groups, neighbours=self.neighbours)
+        records = self._checked_records(X, groups)
         X = records.rows
-        any_count = Neighbours.of(self.neighbours) is Neighbours.ADD_REMOVE
-        check_parameters(self, X, count_is_public=not any_count, records=records)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
@@ -282,10 +237,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             if run == 0:  # a start of its own, which has been charged, comes with the first alone
                 how = is_seeded(source), leaks, unit_of(records.groups)
                 rounds, promise = self._promise(noise, start, reads_data, *how)
-                left_out = LeftOutCount.beside(rounds, records)
-                self.guarantee_ = left_out.stated(promise)
-                charge(left_out.stated(rounds))
-                self.left_out_ = left_out.release(source)
+                self._charged(rounds, records, source, whole=promise)
             noisy, bases = self._run(parts, bases, noise, source)
             inside = float((bases * (noisy @ bases)).sum())
             if inside > largest_inside:

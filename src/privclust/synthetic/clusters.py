@@ -137,7 +137,6 @@ class MixtureRows:
                 yield number, first, last
 
     def _generator(self, number: int) -> np.random.Generator:
-        """Return the generator of a chunk."""
         sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
         return np.random.Generator(np.random.PCG64DXSM(sequence))
 

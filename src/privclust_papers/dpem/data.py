@@ -17,15 +17,9 @@ import numpy as np
 from privclust.core.validation import signature_of
 from privclust.mixtures import GaussianMixtureEM, MixtureParameters, log_density
 from privclust.privacy.bounds import uniform_in_ball
-from privclust.synthetic.planar import (
-    GEOMETRIES,
-    MAP_CENTER,
-    MAP_RADIUS,
-    map_points,
-    three_gaussians,
-    to_unit_ball,
-)
+from privclust.synthetic.planar import GEOMETRIES, three_gaussians
 from privclust_papers.datasets import gowalla, lifesci
+from privclust_papers.dpem.people import MAP_CENTER, MAP_RADIUS, map_points, to_unit_ball
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import (

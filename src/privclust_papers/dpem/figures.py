@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.patches import Ellipse
 
-from privclust.synthetic.planar import MAP_CENTER, MAP_RADIUS, from_unit_ball
+from privclust_papers.dpem.people import MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust_papers.report.drawing.panels import (
     arrays_of,
     caption,

@@ -264,7 +264,7 @@ def test_a_fit_is_charged_before_the_rows_are_summed_up(mechanism, monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr("privclust.embedding._private_pca.charge", refuse)
+    monkeypatch.setattr("privclust.privacy.estimator.charge", refuse)
     monkeypatch.setattr("privclust.embedding._private_pca.second_moments", never)
     with pytest.raises(RuntimeError, match="spent"):
         model(1, mechanism=mechanism, epsilon=0.5).fit(ellipsoid(100))

@@ -4,25 +4,18 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from privclust.features import pca_features, pixel_features
-from privclust.features.images import UnreadableImagesError
+from privclust.features import pca_features
+from privclust.features._controls import small_pixels
 
 
 def test_pixels_of_flat_images_are_their_colours():
     pytest.importorskip("PIL.Image", reason="needs Pillow: pip install '.[images]'")
     colours = np.array([[0, 51, 255], [102, 204, 0]], dtype=np.uint8)
     images = np.broadcast_to(colours[:, None, None], (2, 30, 50, 3))
-    found = pixel_features(images, size=4)
+    found = small_pixels(images, size=4)
     assert found.dtype == np.float32
     expected = np.repeat((colours / 255.0)[:, None].astype(np.float32), 16, axis=1)
     np.testing.assert_array_equal(found.reshape(2, 16, 3), expected)
-
-
-def test_pixels_of_bad_input(png):
-    with pytest.raises(UnreadableImagesError, match="1 of 2 images"):
-        pixel_features([np.zeros((9, 9, 3), dtype=np.uint8), b"no"])
-    with pytest.raises(ValueError, match="size must be an integer of at least 1"):
-        pixel_features(np.zeros((1, 9, 9, 3), dtype=np.uint8), size=0)
 
 
 @pytest.mark.parametrize("shape", [(40, 7), (7, 40)])

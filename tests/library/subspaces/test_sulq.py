@@ -239,7 +239,7 @@ def test_rounds_are_charged_before_the_rows_are_looked_at(monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr("privclust.subspaces._sulq.charge", refuse)
+    monkeypatch.setattr("privclust.privacy.estimator.charge", refuse)
     monkeypatch.setattr("privclust.subspaces._sulq.moments_by_subspace", never)
     with pytest.raises(RuntimeError, match="spent"):
         model(epsilon=0.5, n_init=2).fit(rows_near_subspaces(100)[0])

@@ -1,4 +1,4 @@
-"""Three Gaussians in the unit disc, and people on a map.
+"""Three Gaussians in the unit disc.
 
 Statistical bounds are five standard errors: a false alarm in fewer than 1 of 10^5 runs each.
 """
@@ -6,17 +6,7 @@ Statistical bounds are five standard errors: a false alarm in fewer than 1 of 10
 import numpy as np
 import pytest
 
-from privclust.synthetic.planar import (
-    CATEGORIES,
-    GEOMETRIES,
-    MAP_CENTER,
-    MAP_RADIUS,
-    N_PEOPLE,
-    from_unit_ball,
-    map_points,
-    three_gaussians,
-    to_unit_ball,
-)
+from privclust.synthetic.planar import GEOMETRIES, three_gaussians
 
 SE = 5.0
 
@@ -78,80 +68,19 @@ def test_points_outside_the_disc_are_drawn_again(monkeypatch):
 
 
 def test_a_stream_decides_everything():
-    for draw in (lambda rng: three_gaussians(50, rng)[0], lambda rng: map_points(2, rng)[0]):
-        first, again, other = (draw(np.random.default_rng(seed)) for seed in (1, 1, 2))
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)
+    first, again, other = (
+        three_gaussians(50, np.random.default_rng(seed))[0] for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True])
 def test_numbers_out_of_range(n):
-    rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="n must be an integer of at least 1, got"):
-        three_gaussians(n, rng)
-    with pytest.raises(ValueError, match="n_copies must be an integer of at least 1, got"):
-        map_points(n, rng)
+        three_gaussians(n, np.random.default_rng(0))
 
 
 def test_unknown_geometry_is_named_with_the_known_ones():
     with pytest.raises(ValueError, match="geometry must be one of apart, close, got 'far'"):
         three_gaussians(5, np.random.default_rng(0), geometry="far")
-
-
-@pytest.mark.parametrize("n_copies", [1, 50])
-def test_one_in_104_is_married_and_from_far_away(n_copies):
-    points, labels, far = map_points(n_copies, np.random.default_rng(4))
-    assert points.shape == (N_PEOPLE * n_copies, 2)
-    assert set(labels.tolist()) == {0, 1, 2}
-    assert far.shape == (n_copies,)
-    np.testing.assert_array_equal(far, np.flatnonzero(labels == CATEGORIES.index("married")))
-    home = np.delete(points, far, axis=0)
-    assert (home > [7, 47]).all()  # Baden-Wuerttemberg and a little around it
-    assert (home < [11, 50.2]).all()
-    assert (points[far][:, 1] > home[:, 1].max()).all()  # to the north
-    assert (points[far].mean(axis=0)[0] < home.mean(axis=0)[0]).all()  # and to the west
-    assert len(np.unique(points, axis=0)) == len(points)
-    norms = np.linalg.norm(to_unit_ball(points, MAP_CENTER, MAP_RADIUS), axis=1)
-    assert norms.max() <= 1
-
-
-def test_lone_person_is_what_em_reveals():
-    """A component that starts anywhere near the lone person ends with its mean on that person."""
-    from sklearn.mixture import GaussianMixture
-
-    points, labels, far = map_points(1, np.random.default_rng(5))
-    X = to_unit_ball(points, MAP_CENTER, MAP_RADIUS)
-    starts = [X[labels == k].mean(axis=0) for k in range(3)]
-    starts[1] = starts[1] + 0.1
-    model = GaussianMixture(3, covariance_type="spherical", means_init=starts, random_state=0)
-    means = from_unit_ball(model.fit(X).means_, MAP_CENTER, MAP_RADIUS)
-    np.testing.assert_allclose(means[1], points[far[0]], atol=1e-6)
-
-
-def test_rows_are_in_random_order():
-    positions = [int(map_points(1, np.random.default_rng(seed))[2][0]) for seed in range(40)]
-    assert len(set(positions)) > 25  # about 33 different ones are expected, 3 standard deviations 7
-
-
-def test_unit_ball_there_and_back():
-    box = np.array([[x, y] for x in (5.5, 15.5) for y in (47.0, 55.5)])
-    scaled = to_unit_ball(box, MAP_CENTER, MAP_RADIUS)
-    assert np.linalg.norm(scaled, axis=1).max() <= 1
-    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
-    np.testing.assert_allclose(from_unit_ball(scaled, MAP_CENTER, MAP_RADIUS), box)
-
-
-@pytest.mark.parametrize(
-    ("points", "center", "radius", "expected"),
-    [
-        ([[0.0, 0.0], [3.0, 0.0]], (0, 0), 2, r"within radius 2 of the center .* in row 1"),
-        ([[np.nan, 0.0]], (0, 0), 2, "within radius 2 .* in row 0"),
-        ([0.0, 0.0], (0, 0), 2, r"points must have shape \(n, d\)"),
-        ([[0.0, 0.0]], (0, 0, 0), 2, r"got \(1, 2\) and \(3,\)"),
-        ([[0.0, 0.0]], (0, 0), 0, "radius must be a finite number greater than 0"),
-        ([[0.0, 0.0]], (0, 0), np.inf, "radius must be a finite number greater than 0"),
-    ],
-)
-def test_points_that_do_not_fit_a_ball(points, center, radius, expected):
-    with pytest.raises(ValueError, match=expected):
-        to_unit_ball(points, center, radius)

@@ -8,16 +8,12 @@ from privclust.mixtures import (
     PrivateGaussianMixture,
     log_density,
 )
-from privclust.synthetic.planar import (
-    GEOMETRIES,
-    MAP_CENTER,
-    MAP_RADIUS,
-    from_unit_ball,
-)
+from privclust.synthetic.planar import GEOMETRIES
 from privclust_papers.datasets import gowalla, lifesci
 from privclust_papers.dpem import data as mixtures
 from privclust_papers.dpem import metrics as evaluation
 from privclust_papers.dpem.budgets import fit_at_budget
+from privclust_papers.dpem.people import MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust_papers.pipeline.runner import TrialStreams
 from privclust_papers.settings.config import ConfigError
 

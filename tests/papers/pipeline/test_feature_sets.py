@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import yaml
 
-from privclust.features import pixel_features, save_features
+from privclust.features import save_features
+from privclust.features._controls import small_pixels
 from privclust.features.images import UnreadableImagesError, join_files
 from privclust.synthetic.images import generate
 from privclust_papers.datasets.registry import DataError
@@ -173,7 +174,7 @@ def test_file_says_what_it_is_and_holds_the_control(network, gratings, tmp_path)
     }
     np.testing.assert_array_equal(found.y, kept["y"])
     np.testing.assert_array_equal(found.train, kept["train"])
-    np.testing.assert_array_equal(found.pixels, pixel_features(kept["images"], size=2))
+    np.testing.assert_array_equal(found.pixels, small_pixels(kept["images"], size=2))
 
 
 def test_threads_change_no_byte(network, gratings, tmp_path):

@@ -166,10 +166,7 @@ class SymmetricGaussian(Gaussian):
         check_real("weight", self.weight)
 
     def release(
-        self,
-        value: ArrayLike | FixedPoint,
-        source: NoiseSource,
-        weight: float | np.ndarray = 1.0,
+        self, value: ArrayLike | FixedPoint, source: NoiseSource, weight: float | np.ndarray = 1.0
     ) -> np.ndarray:
         """Return symmetric matrices (k, d, d) with noise; only upper triangles are read."""
         matrices = value if isinstance(value, FixedPoint) else np.asarray(value)

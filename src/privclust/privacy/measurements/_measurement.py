@@ -159,7 +159,6 @@ class ForSensitivity(Measurement):
 
     @property
     def proof(self) -> str:
-        """Where the sensitivity is proved."""
         return self.sensitivity.proof
 
     def _unrounded(self) -> dict[str, Any]:
@@ -190,7 +189,6 @@ class WithEpsilon(ForSensitivity):
 
     @property
     def scale(self) -> float:
-        """Sensitivity over epsilon."""
         return self.sensitivity.value / float(self.epsilon)
 
     @property

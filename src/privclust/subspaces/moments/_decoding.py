@@ -172,15 +172,11 @@ class Optima:
 
     @property
     def evidence(self) -> np.ndarray | None:
-        """That of `DecodedSubspaces`; None where refining moves the union."""
         return _evidence(self.sketch, self.unions[0]) if self._is_large else None
 
     @property
     def least_errors(self) -> np.ndarray | None:
-        """Lower bounds on `DecodedSubspaces.errors`; None if refining moves the union.
-
-        A variance is no less than one over its entry of the precision.
-        """
+        """What `DecodedSubspaces.errors` are at least; None where refining moves the union."""
         if not self._is_large:
             return None
         union, deviations = self.unions[0], self.sketch.deviations()

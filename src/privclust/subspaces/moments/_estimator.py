@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,28 +10,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
-from privclust.core.validation import DELTA, check_integer, check_parameters
+from privclust.core.validation import DELTA, check_integer
 from privclust.core.warn import warn_caller
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
-from privclust.privacy.budget import charge
-from privclust.privacy.estimator import (
-    PrivateEstimator,
-    caveats_of_bounds,
-    private_records,
-    validated,
-)
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, validated
 from privclust.privacy.groups import GROUP
 from privclust.privacy.hidden import noise_message, warn_of_noise
-from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
-from privclust.sketches.moment_release import (
-    check_size,
-    default_degree,
-    measurement,
-)
+from privclust.sketches.moment_release import check_size, default_degree, measurement
 from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
 from privclust.subspaces.moments._decoding import (
@@ -55,6 +44,7 @@ _AUTO = "auto"
 _ROUND = "rows beside decoded subspaces, one round"
 
 
+@dataclass(eq=False, repr=False)
 class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering from one noisy sketch of harmonic moments, and a last noisy round.
 
@@ -148,68 +138,30 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     ('approximate', 1.0)
     """
 
-    weights_: np.ndarray
-    errors_: np.ndarray
-    is_detected_: np.ndarray
-    has_last_round_: bool
-    decoded_: DecodedSubspaces
-    sketch_: MomentSketch
+    weights_: np.ndarray = field(init=False)
+    errors_: np.ndarray = field(init=False)
+    is_detected_: np.ndarray = field(init=False)
+    has_last_round_: bool = field(init=False)
+    decoded_: DecodedSubspaces = field(init=False)
+    sketch_: MomentSketch = field(init=False)
 
     _SCALES_ROWS: ClassVar = True
     _constraints: ClassVar = {"delta": DELTA, "neighbours": check_neighbours}
 
-    def __init__(
-        self,
-        n_clusters: int | Literal["auto"] = 2,
-        subspace_dimension: int | Literal["auto"] = 1,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-        last_round: bool | Literal["auto"] = "auto",
-        degree: int | None = None,
-        missing: Literal["drop", "middle"] = "drop",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.subspace_dimension = subspace_dimension
-        self.epsilon = epsilon
-        self.delta = delta
-        self.neighbours = neighbours
-        self.last_round = last_round
-        self.degree = degree
-        self.missing = missing
-        self.random_state = random_state
+    n_clusters: int | Literal["auto"] = 2
+    subspace_dimension: int | Literal["auto"] = 1
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    neighbours: Literal["replace_one", "add_remove"] = "replace_one"
+    last_round: bool | Literal["auto"] = "auto"
+    degree: int | None = None
+    missing: Literal["drop", "middle"] = "drop"
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        """Find private subspaces.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Any numbers: `missing` decides on NaN, and in rows with infinite entries only those
-            count. From 2 to 64 features.
-        y : None
-            Not used.
-        groups : array-like of shape (n_samples,) or None
-            The group of each row, such as its person: all its rows are then protected together, and
-            every group has the weight of one row. None: each row is protected by itself.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of its range, X has no more features than dimensions, or groups
-            are not one a row.
-        ImportError
-            If `random_state` is None and OpenDP is not installed.
-        """
-        records = private_records(self, X, groups, neighbours=self.neighbours)
+        records = self._checked_records(X, groups)
         X = records.rows
-        check_parameters(self, X, records=records)
         degree = self._checked_degree(X.shape[1])
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
@@ -217,8 +169,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         if self.last_round != _AUTO and not self.last_round:
             self.has_last_round_ = False
             (noise,) = self._noises(X.shape[1], degree, [1.0])
-            left_out = self._left_out([noise], source, exact.unit, records)
-            n_samples = self._charge([noise], source, exact.unit, left_out)
+            _, n_samples = self._charge([noise], source, exact.unit, records)
             self.sketch_ = self._noisy(exact, noise, source, n_samples)
             decoded = self._decode(rng)
         else:
@@ -230,7 +181,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     @staticmethod
     def _exact_sketch(X, degree, groups):
-        """Return the sketch of rows, or of groups, without noise."""
         if groups is not None:
             of_groups = GroupSums(X.shape[1], degree).add(X, groups)
             return MomentSketch.from_sums(of_groups.total(), GROUP)
@@ -242,19 +192,15 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         how = {"dtype": np.float64, "order": "C", "reset": False}
         return directions(validated(self, X, **how, ensure_all_finite=False))
 
-    def _left_out(self, noises, source, unit, records):
-        """Return the release of the number of records left out."""
-        return LeftOutCount.beside(self._promise(noises, source, unit), records)
+    def _charge(self, noises, source, unit, records):
+        """Charge the releases; return that of the records left out, and the number of the others.
 
-    def _charge(self, noises, source, unit, left_out):
-        """Charge all releases; release the number left out and return the number that counts."""
-        self.guarantee_ = left_out.stated(self._promise(noises, source, unit))
-        charge(self.guarantee_)
-        self.left_out_ = left_out.release(source)
-        is_public = Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
-        if self.left_out_ is None or not is_public:
-            return None
-        return left_out.n_counted(self.left_out_, self.neighbours)
+        The number is None where it needs no noise, or has that of the sketch.
+        """
+        left_out = self._charged(self._promise(noises, source, unit), records, source)
+        if self.left_out_ is None or self._relation() is Neighbours.ADD_REMOVE:
+            return left_out, None
+        return left_out, left_out.n_counted(self.left_out_, self.neighbours)
 
     def _noisy(self, exact, noise, source, n_samples):
         """Return a sketch with noise, and with the number of records that may be used."""
@@ -264,11 +210,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     def _in_two_steps(self, exact, source, rng, records):
         """Return the decoded subspaces after a last round or a second sketch."""
         X = records.rows
-        relation, budget = Neighbours.of(self.neighbours), (self.epsilon, self.delta)
+        relation, budget = self._relation(), (self.epsilon, self.delta)
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
         # whichever comes second costs the same
-        left_out = self._left_out([first, second], source, exact.unit, records)
-        known = self._charge([first, second], source, exact.unit, left_out)
+        left_out, known = self._charge([first, second], source, exact.unit, records)
         self.sketch_ = self._noisy(exact, first, source, known)
         optima = self._optima(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
@@ -294,7 +239,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return self._optima(rng).refined(rng)
 
     def _optima(self, rng) -> Optima:
-        """Return the optima of the sketch, for given or chosen sizes."""
         given = [
             None if isinstance(size, str) else size
             for size in (self.n_clusters, self.subspace_dimension)
@@ -312,16 +256,14 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             warn_caller(message)
 
     def _noises(self, n_features, degree, shares):
-        """Return the noise of sketches that spend these parts of the budget."""
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         return [
             measurement(n_features, degree, relation, self.epsilon, self.delta, share)
             for share in shares
         ]
 
     def _promise(self, noises, source, unit, *lines: Any) -> Guarantee:
-        """Return the total guarantee of the releases."""
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         promised = [noise.promise(seeded=is_seeded(source)) for noise in noises]
         return Guarantee.of(
             [*(line for one in promised for line in one.releases), *lines],

@@ -21,15 +21,7 @@ _BLOCK_ROWS = 500
 
 
 def factor_features(factor: np.ndarray, degree: int) -> np.ndarray:
-    r"""Return :math:`H\, sym(C \otimes \dots \otimes C)` of a symmetric matrix C (d, d), (m,).
-
-    Examples
-    --------
-    >>> line = np.outer([0.6, 0.8], [0.6, 0.8])
-    >>> of_row = row_features(np.array([[0.6, 0.8]]), 4)[:, 0]
-    >>> bool(np.allclose(factor_features(line, 4), of_row))
-    True
-    """
+    r"""Return :math:`H\, sym(C \otimes \dots \otimes C)` of a symmetric matrix C (d, d), (m,)."""
     places = sorted_indices(len(factor), degree).astype(np.intp).T
     ways = _matchings(degree)
     total = sum(math.prod(factor[places[a], places[b]] for a, b in way) for way in ways)

@@ -30,10 +30,7 @@ N_DRAWS, _BLOCK_DRAWS = 4000, 500
 def tangent_information(
     union: Union, complements: np.ndarray, deviations: dict[int, float]
 ) -> np.ndarray:
-    """Return the precision of all tangents, (p, p), for unknown amplitudes and ratio.
-
-    In the order of (k, d - q, q), raveled.
-    """
+    """Return the precision of tangents (k, d - q, q), raveled; amplitudes, ratio unknown."""
     k, d, q = union.bases.shape
     ratio, w = math.exp(union.log_ratios[4]), union.amplitudes
     p2, p4 = deviations[2] ** -2, (ratio / deviations[4]) ** 2
@@ -69,9 +66,7 @@ def sandwich(
     n_samples: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return covariances (p, p) of tangents, by noise and by sampling, for a fit that assumes only
-    noise.
-    """
+    """Return covariances (p, p) of tangents: by noise, and by the choice of rows."""
     precision = tangent_information(union, complements, deviations)
     inverse = np.linalg.inv(precision)
     rows = union.draw(N_DRAWS, rng)

@@ -121,10 +121,7 @@ class Likelihood:
         return float(residual @ residual) / n_left
 
     def information(self, union: Union, complements: np.ndarray) -> np.ndarray:
-        """Return the precision of all tangents, (p, p), for unknown other parameters.
-
-        In the order of (k, d - q, q), raveled.
-        """
+        """Return the precision of all tangents (k, d - q, q), raveled, other parameters unknown."""
         _, whole, p = self._at(union, complements)
         across = whole[:p, p:]
         return whole[:p, :p] - across @ np.linalg.solve(whole[p:, p:], across.T)

@@ -73,7 +73,6 @@ class MomentObjective:
         self._log_ratio = math.log(even_ratio(dimension, 4))
 
     def random_starts(self, n_starts: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw variables of uniformly random subspaces, (n_starts, n_variables)."""
         frames = rng.standard_normal((n_starts, math.prod(self.shape)))
         return np.hstack([frames, np.full((n_starts, 1), self._log_ratio)])
 
