@@ -69,7 +69,7 @@ def clusters_in_words(clusters: TableClusters) -> list[str]:
     If there are many columns, only those are named in which the cluster differs most.
     """
     sentences = []
-    for j in np.flatnonzero(clusters.is_detected):
+    for j in np.flatnonzero(clusters.is_detected).tolist():
         columns = sorted(clusters.columns, key=lambda name: -_difference(clusters, name, j))
         chosen = columns[:_COLUMNS]
         told = [_column(clusters, name, j) for name in clusters.columns if name in chosen]

@@ -113,7 +113,7 @@ def _table(
     """
     rows = [
         [f"{j + 1}{'' if clusters.is_reliable[j] else ' ?'}", *cells(clusters, j)]
-        for j in np.flatnonzero(clusters.is_detected)
+        for j in np.flatnonzero(clusters.is_detected).tolist()
     ]
     if not (names and rows):
         return []
