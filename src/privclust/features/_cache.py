@@ -139,7 +139,6 @@ def cache_features(
 
 
 def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:
-    """Return what goes with the images into the file."""
     if "y" not in arrays:
         raise ValueError(f"arrays: has no y, only {', '.join(sorted(arrays))}")
     labels = {name: np.asarray(arrays[name]) for name in ("y", "train", "names") if name in arrays}
@@ -150,7 +149,6 @@ def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.nda
 
 
 def _digest(labels: Mapping[str, np.ndarray]) -> str:
-    """Return the SHA-256 over labels, split and names."""
     sha = hashlib.sha256()
     for name in sorted(labels):
         sha.update(f"{name} {labels[name].dtype.str} {labels[name].shape}\n".encode())

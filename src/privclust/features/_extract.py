@@ -24,8 +24,6 @@ _SMALLEST_SIZE = 32  # the network halves an image five times
 
 
 class Settings(NamedTuple):
-    """How features are extracted; see `extract_features`."""
-
     model: str
     size: int
     batch: int

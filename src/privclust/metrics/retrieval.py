@@ -294,7 +294,6 @@ def _checked_rows(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, n
 
 
 def _checked_vector(name: str, values: ArrayLike, size: int) -> np.ndarray:
-    """Return integers as int64, or raise a ValueError."""
     values = np.asarray(values)
     if values.dtype.kind not in "iub" or values.shape != (size,):
         raise ValueError(

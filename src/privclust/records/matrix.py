@@ -76,7 +76,6 @@ def _type(dtype: np.dtype) -> str:
 
 
 def _hint(kind: str) -> str:
-    """Say what may be done about a type."""
     return "; turn times into numbers, such as days" if kind in "mM" else ""
 
 

@@ -59,7 +59,6 @@ def missing_remarks(sketch: Sketch) -> list[str]:
 
 
 def _kind(ends: Any) -> str:
-    """Return what an entry of a column is to be."""
     if isinstance(ends, list):
         return "category of its list"
     return "date" if isinstance(ends[0], str) else "number"

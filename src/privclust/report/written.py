@@ -39,7 +39,6 @@ def write(clusters: TableClusters, folder: str | os.PathLike[str]) -> None:
 
 
 def _picture(clusters: TableClusters, folder: Path) -> str:
-    """Write the picture and return it; empty, with a warning, where it cannot be drawn."""
     try:
         save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
     except Exception as error:  # the numbers have cost their budget: a picture is not to lose them
@@ -82,7 +81,6 @@ def _report(clusters: TableClusters, svg: str) -> str:
 
 
 def _cells(clusters: TableClusters, j: int) -> list[str]:
-    """Return the weight and the center of a cluster with 95 % intervals."""
     if not clusters.is_detected[j]:
         return []
     weight = _interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])
@@ -131,7 +129,6 @@ def _interval(value: float, error: float) -> str:
 
 
 def _declared(ends: Any) -> str:
-    """Return bounds or categories as text."""
     if isinstance(ends, list):
         return ", ".join(map(str, ends))
     low, high = (f"{end:,.6g}" if isinstance(end, float | int) else str(end) for end in ends)
