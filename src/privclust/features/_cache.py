@@ -15,8 +15,13 @@ import numpy as np
 from privclust.core import hdf5
 from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer
-from privclust.features._controls import small_pixels
-from privclust.features._extract import CROP, Settings, check_settings, run_network
+from privclust.features._extract import (
+    CROP,
+    Settings,
+    check_settings,
+    run_network,
+    small_pixels,
+)
 from privclust.features._store import (
     KIND,
     FeatureSet,

@@ -126,6 +126,15 @@ def prepare(image: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(scaled)
 
 
+def small_pixels(images: ImageList, size: int) -> np.ndarray:
+    """Return the pixels of readable images, made small, (n, 3 * size ** 2) float32, in [0, 1].
+
+    They come row by row, the three colours of a pixel behind one another.
+    """
+    pixels = np.stack([prepare(image, size).ravel() for image in images])
+    return pixels.astype(np.float32) / np.float32(255.0)
+
+
 def check_settings(
     model: str,
     size: int,
