@@ -31,8 +31,6 @@ _ENOUGH = 0.5  # of the unreadable entries: a notation that reads more of them i
 
 
 class _Seen:
-    """The entries seen of a column."""
-
     def __init__(self, ends: Any) -> None:
         self.ends, self.encoder = ends, TableEncoder({"c": ends or _ANY})
         self.is_date = ends is not None and isinstance(ends[0], str) and not isinstance(ends, list)
@@ -103,7 +101,6 @@ def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | Non
 
 
 def _shown(value: float, is_date: bool) -> str:
-    """Return an end of a range."""
     if not is_date:
         return f"{value:.6g}"
     return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M")

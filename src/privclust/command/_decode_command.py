@@ -109,7 +109,6 @@ def _run(args) -> None:
 
 
 def _check_arguments(args) -> None:
-    """Refuse conflicting arguments, before anything is read."""
     if args.bounds is not None and not args.bounds[0] < args.bounds[1]:
         args.usage_error("--bounds: LOW must be less than HIGH")
     if args.subspaces:

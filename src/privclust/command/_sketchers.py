@@ -138,7 +138,6 @@ class MomentSketcher:
 
 
 def unit_of_records(args) -> str:
-    """Return the protected unit: rows, or groups of them."""
     from privclust.privacy.groups import GROUP, ROW
 
     return ROW if args.groups is None else GROUP

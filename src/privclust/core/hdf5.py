@@ -159,7 +159,6 @@ class _DiskFile(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size, if the disk does."""
         try:
             return super().truncate(size)
         except OSError as error:
@@ -273,7 +272,6 @@ def _check_header(
     parameters: Mapping[str, Any],
     remedy: str,
 ) -> None:
-    """Refuse a header of another schema, kind or parameter."""
     if header["schema"] != _SCHEMA_VERSION:
         raise FileError(
             f"{path}: written with schema {excerpt(header['schema'])}, this version reads "

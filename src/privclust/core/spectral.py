@@ -163,7 +163,6 @@ def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
 
 
 def _normalised_affinity(affinity: np.ndarray) -> np.ndarray:
-    """Return D^-1/2 A D^-1/2, with zero rows where a vertex has no edges."""
     affinity = np.asarray(affinity, dtype=np.float64)
     if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1] or affinity.size == 0:
         raise ValueError(f"affinity must be a square matrix, got shape {affinity.shape}")

@@ -155,7 +155,6 @@ def constraints(cls: type) -> Mapping[str, tuple[Constraint, bool]]:
 
 
 def _of_type(parts: list[Any]) -> Constraint | None:
-    """Return the constraints of the types in a union."""
     literals = [part for part in parts if get_origin(part) is Literal]
     if literals:
         options = [option for part in literals for option in get_args(part)]

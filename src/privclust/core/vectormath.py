@@ -36,8 +36,6 @@ _C9 = 2.51003758422237e-08
 
 @intrinsic
 def _bits(typing_context: Any, value: Any) -> Any:
-    """The 64 bits of a float as an integer."""
-
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
 

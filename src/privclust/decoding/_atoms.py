@@ -74,7 +74,6 @@ def subtract_atom(weight, cosines, sines, real, imaginary):
 
 @part(fastmath=True)
 def squared_norm(real, imaginary):
-    """Return the sum of squared moduli of features."""
     total = real.dtype.type(0.0)
     for j in range(real.size):
         total += real[j] * real[j] + imaginary[j] * imaginary[j]

@@ -57,7 +57,6 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
 
 
 def _atoms(centers, problem):
-    """Real and imaginary parts of the features of Dirac masses."""
     return mixture_atoms(problem[0], problem[1], centers, np.zeros(len(centers)))
 
 

@@ -49,7 +49,6 @@ def log_parts(
 
 
 def pair_counts(weights, n_points):
-    """Return how many pairs of points each Gaussian has."""
     return np.maximum(1, np.round(0.5 * n_points * weights).astype(int))
 
 
@@ -77,7 +76,6 @@ def boxed_points(weights, centers, spreads, n_points, box, rng):
 
 
 def drawn_points(weights, centers, spreads, n_points, rng):
-    """Draw points, each by itself."""
     labels = np.sort(rng.choice(len(weights), n_points, p=weights))
     return centers[labels] + _offsets(labels, spreads, centers.shape[1], rng)
 

@@ -113,7 +113,6 @@ def resolved(density: GaussianMixture, frequencies: np.ndarray) -> GaussianMixtu
 
 
 def law(density: GaussianMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weights, centers and spreads."""
     return density.weights, density.centers, density.spreads
 
 
@@ -129,7 +128,6 @@ def _fitted(density):
 
 
 def _n_numbers(density):
-    """Return how many numbers the Gaussians that were fitted have."""
     k, d = density.n_fitted, density.centers.shape[1]
     return k * (d + 2) if density.spreads.ndim == 1 else n_numbers(k, d)
 

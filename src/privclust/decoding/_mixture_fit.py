@@ -227,7 +227,6 @@ class MixtureFit:
         return np.array(places)
 
     def _anywhere(self, rng):
-        """Return places all over the data."""
         return rng.standard_normal((_REPAIR_PLACES, len(self.spreads))) * (
             _REPAIR_REACH * self.spreads
         )
@@ -245,7 +244,6 @@ class MixtureFit:
         return products / norm
 
     def _atoms(self, centers, variances):
-        """Return real and imaginary parts of atoms, (K, m) each."""
         turns, squares = self.problem[:2]
         return mixture_atoms(turns, squares, centers, variances)
 

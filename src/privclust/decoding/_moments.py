@@ -162,7 +162,6 @@ def _with_far_rows(moments, features, frequencies, noise, box):
 
 
 def _gaussians(weights, centers, variances, frequencies):
-    """Return the features of Gaussians."""
     squares = np.einsum("ij,ij->j", frequencies, frequencies)
     return weights @ np.exp(1j * (centers @ frequencies) - 0.5 * np.outer(variances, squares))
 
@@ -252,7 +251,6 @@ def _posterior_moments(features, frequencies, noise, of_count, box):
 
 
 def moments_of_box(box) -> Moments:
-    """Return the moments of data spread evenly over a box."""
     least = 1e-6 * float((box.half_widths**2).max())
     return Moments(box.center, np.maximum(box.half_widths**2 / 3.0, least))
 

@@ -28,7 +28,6 @@ _PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's wi
 
 
 def number_of_frequencies(n_unknowns: int) -> int:
-    """Return m for so many center coordinates."""
     m = min(_PER_UNKNOWN * n_unknowns, _LARGE_SKETCH)
     return max(m, _PER_UNKNOWN_IF_LARGE * n_unknowns, _LEAST_FREQUENCIES)
 
@@ -47,7 +46,6 @@ def number_of_directions(n_clusters: int, n_features: int) -> int:
 
 
 def pilot_size(n_features: int) -> int:
-    """Return how many frequencies a pilot has."""
     return _PILOT_FREQUENCIES + _PILOT_PER_FEATURE * n_features
 
 

@@ -217,7 +217,6 @@ def moments_of_pilot(pilot: Sketch, box: Box, rng: np.random.Generator) -> Momen
 
 
 def leaves_box(sketch: Sketch, box: Box) -> bool:
-    """Return whether a sketch says that its records lie outside a box."""
     features, noise, n_samples = mean_features(sketch)
     of_masks = (1.0 - sketch.alpha_r) / (sketch.alpha_r * n_samples)
     return is_outside(features, sketch.frequencies, noise + of_masks, count_noise(sketch), box)
@@ -309,7 +308,6 @@ def _check_moments(moments: Moments, n_features: int) -> None:
 
 
 def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init, rng):
-    """CL-OMPR, the best of a number of starts."""
     if box is None:
         reach = _BOX_IN_DEVIATIONS * np.sqrt(moments.variances)
         reach = np.maximum(reach, _LEAST_REACH * np.abs(moments.mean))

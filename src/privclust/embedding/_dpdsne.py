@@ -283,11 +283,10 @@ class DPdSNE(
         )
 
     def __sklearn_tags__(self):
-        """Say that the anchors' embedding is needed, and that two calls of `transform` differ."""
+        """Say that the anchors' embedding is needed."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
-        tags.non_deterministic = True
         return tags
 
     @property

@@ -331,7 +331,6 @@ class PrivateMail(LabelledEmbedding):
         return self._rows.sensitivity(unit)
 
     def _prepare_kernel(self):
-        """Draw the start and sum up the kernel of public images."""
         default = KERNELS.get(self.variant, "sigma")
         self._width = kernel_width(self.sigma, self.kernel or default)
         n, n_rows = len(self._y), len(self.classes_) if self.obfuscate else 1
@@ -389,7 +388,6 @@ class PrivateMail(LabelledEmbedding):
             )
 
     def _embed(self, X, labels, kernel):
-        """Return released embeddings (m, n_public + 1, k) of some queries."""
         weights = self._weights(X).astype(np.float64, copy=False)
         is_code, floor = self.variant == "code", FLOORS[self.variant]
         rng = unprotected_generator(self._source)

@@ -104,7 +104,6 @@ class ClassRows:
         return columns
 
     def _first_iterate(self, weights, dummies, place, out):
-        """Write one query's first iterate to `out`."""
         n = self._n_public
         public = self._kernel[dummies]
         among = public[:, dummies]

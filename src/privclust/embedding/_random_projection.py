@@ -227,12 +227,6 @@ class PrivateRandomProjection(
         """Return R, enlarged so that rounded rows of norm R have norm 1 at most."""
         return self.norm_bound_ * unit_margin(self.components_.shape[1], self._bits)
 
-    def __sklearn_tags__(self):
-        """Say that two calls of `transform` differ."""
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        return tags
-
     @property
     def _n_features_out(self):
         return len(self.components_)
@@ -255,7 +249,6 @@ class PrivateRandomProjection(
         return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
 
     def _sensitivity(self):
-        """Return what the noise is scaled by."""
         if self.neighbours == "row":
             return self._row_sensitivity()
         value = float(np.sqrt((self.components_**2).sum(axis=0).max()))
@@ -285,6 +278,7 @@ class PrivateRandomProjection(
             caveats = (*caveats, _UNBOUNDED)
         else:
             whole = self._row_sensitivity()
+        clipper = self if self.neighbours == "row" else None  # others refuse rows
         noise = self._noise.against(replace(whole, proof="|(x - y)'P| <= 2 R |P|, P public"))
         return Guarantee.of(
             [noise.statement("projected row", flaw=flaw)],
@@ -292,12 +286,8 @@ class PrivateRandomProjection(
             Neighbours.REPLACE_ONE,
             delta=self.delta,
             seeded=is_seeded(self._source),
-            caveats=(*leaks, *caveats, *caveats_of_bounds(self._clipper())),
+            caveats=(*leaks, *caveats, *caveats_of_bounds(clipper)),
         )
-
-    def _clipper(self):
-        """Return the estimator where it draws rows in, None where it refuses them."""
-        return self if self.neighbours == "row" else None
 
 
 def _bits_before_point(value):

@@ -212,14 +212,12 @@ class SMLQ(LabelledEmbedding):
         return self.fit(X, y).embedding_
 
     def _width(self):
-        """Return what kernels divide squared distances by."""
         return kernel_width(self.sigma, self.kernel or KERNELS[self.variant])
 
     def _laplacian(self, X):
         return FeatureLaplacian(unit_rows(X), self._width(), FLOORS[self.variant])
 
     def _start(self, n_samples):
-        """Return the start, drawn or given."""
         shape = (n_samples, self.n_components)
         if self.init is None:
             return as_generator(self.random_state).normal(scale=self.init_scale, size=shape)

@@ -259,7 +259,6 @@ def _factor_product(factors, column, product):
 
 @part(fastmath={"contract"})
 def _kernel_product(kernel, column, product):
-    """Write a kernel (n, n) times a column to `product`."""
     product[:] = 0.0
     for j in range(column.size):
         row, value = kernel[j], column[j]

@@ -226,7 +226,6 @@ class _Search:
         self._matrix = label_matrix(np.arange(n_classes), "paper", width)
 
     def arrangements(self, n):
-        """Yield features and labels."""
         pole, last = np.eye(_N_FEATURES)[0], self._n_classes - 1
         one = np.tile(pole, (n, 1))
         poles = np.where(np.arange(n)[:, None] % 2 == 0, pole, -pole)
@@ -280,7 +279,6 @@ class _Search:
 
 
 def _squares(a, b):
-    """Return squared distances, not below zero."""
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * (a @ b.T)
     return np.maximum(squares, 0.0)
 

@@ -1,5 +1,4 @@
 from ._cache import cache_features as cache_features
-from ._controls import pca_features as pca_features
 from ._extract import extract_features as extract_features
 from ._networks import network_name as network_name
 from ._store import FeatureSet as FeatureSet

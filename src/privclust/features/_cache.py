@@ -15,8 +15,13 @@ import numpy as np
 from privclust.core import hdf5
 from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer
-from privclust.features._controls import small_pixels
-from privclust.features._extract import CROP, Settings, check_settings, run_network
+from privclust.features._extract import (
+    CROP,
+    Settings,
+    check_settings,
+    run_network,
+    small_pixels,
+)
 from privclust.features._store import (
     KIND,
     FeatureSet,
@@ -139,7 +144,6 @@ def cache_features(
 
 
 def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:
-    """Return the labels and other arrays stored with the images."""
     if "y" not in arrays:
         raise ValueError(f"arrays: has no y, only {', '.join(sorted(arrays))}")
     labels = {name: np.asarray(arrays[name]) for name in ("y", "train", "names") if name in arrays}
@@ -150,7 +154,6 @@ def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.nda
 
 
 def _digest(labels: Mapping[str, np.ndarray]) -> str:
-    """Return the SHA-256 over labels, split and names."""
     sha = hashlib.sha256()
     for name in sorted(labels):
         sha.update(f"{name} {labels[name].dtype.str} {labels[name].shape}\n".encode())

@@ -24,8 +24,6 @@ _SMALLEST_SIZE = 32  # the network halves an image five times
 
 
 class Settings(NamedTuple):
-    """Settings of the extraction; see `extract_features`."""
-
     model: str
     size: int
     batch: int
@@ -126,6 +124,15 @@ def prepare(image: np.ndarray, size: int) -> np.ndarray:
         (size, size), image_module.Resampling.BICUBIC, box=(left, top, left + side, top + side)
     )
     return np.asarray(scaled)
+
+
+def small_pixels(images: ImageList, size: int) -> np.ndarray:
+    """Return the pixels of readable images, made small, (n, 3 * size ** 2) float32, in [0, 1].
+
+    They come row by row, the three colours of a pixel behind one another.
+    """
+    pixels = np.stack([prepare(image, size).ravel() for image in images])
+    return pixels.astype(np.float32) / np.float32(255.0)
 
 
 def check_settings(

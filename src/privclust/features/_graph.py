@@ -50,7 +50,6 @@ class Graph:
         )
 
     def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> None:
-        """Add a node with the last node's output as its first input."""
         output = output or f"{kind.lower()}{len(self._nodes)}"
         helper = self._onnx.helper
         self._nodes.append(helper.make_node(kind, [self.last, *inputs], [output], **attributes))

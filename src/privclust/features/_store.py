@@ -235,7 +235,6 @@ def _table(values: Any, name: str, where: str) -> np.ndarray:
 
 
 def whole_labels(y, n_samples: int, where: str) -> np.ndarray:
-    """Return labels as int64."""
     y = np.asarray(y)
     if y.shape != (n_samples,):
         raise ValueError(

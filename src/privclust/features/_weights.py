@@ -194,7 +194,6 @@ def _from_archive(file: BinaryIO) -> tuple[dict[str, _View], dict[str, np.ndarra
 
 
 def _dtypes(views: dict[str, _View]) -> dict[str, np.dtype]:
-    """Return the type of each storage, by its name."""
     for name, view in views.items():
         if not isinstance(view, _View):
             raise WeightsError(f"{name} is no tensor")

@@ -242,7 +242,6 @@ def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[s
 
 
 def _decode(item: Any) -> np.ndarray:
-    """Return an image as RGB array of type uint8."""
     if isinstance(item, np.ndarray):
         if item.ndim != 3 or item.shape[2] != 3 or item.dtype != np.uint8 or not item.size:
             raise ValueError(
@@ -272,7 +271,6 @@ def _crop(image: np.ndarray, box: np.ndarray) -> np.ndarray:
 
 
 def _bytes(item: Any) -> bytes:
-    """Return the bytes of an encoded image."""
     if isinstance(item, bytes):
         return item
     try:

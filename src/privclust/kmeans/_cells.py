@@ -111,7 +111,6 @@ def _projected(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
 def _number(
     X: np.ndarray, low: np.ndarray, scales: np.ndarray, depth: int, numbers: np.ndarray
 ) -> None:
-    """Write the number of each row's cell at the deepest level."""
     d, last = X.shape[1], (1 << depth) - 1
     for i in range(X.shape[0]):
         number = 0

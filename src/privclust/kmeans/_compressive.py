@@ -362,13 +362,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return pays(k, d, n_samples, noise.sigma, cell_variance(k, d))
 
     def _seen(self, X):
-        """Return rows as they are sketched."""
         if self._projection is None:
             return X
         return self._projection.rows(self._box_of_data.clipped(X))
 
     def _sketched(self, rows, frequencies, groups):
-        """Return the sketch of rows without noise."""
         sums = FeatureSums(frequencies)
         if self.bounds is not None:
             rows = sums.clipped(rows, self._seen_box.center)
@@ -458,7 +456,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         warn_of_noise("; ".join(filter(None, hidden)))
 
     def _moments(self, rows, groups):
-        """Return where the data are, and the sketches this took."""
         if self.epsilon is None:
             mean, variances = (f(axis=0, dtype=np.float64) for f in (rows.mean, rows.var))
             least = float(variances.max()) * 1e-12 or 1.0  # rows that are all equal set no scale

@@ -56,7 +56,6 @@ class _Ball:
         return np.full(self.n_features, self.radius * self._margin)
 
     def clipped(self, centers):
-        """Return centers, in units, clipped to the radius."""
         norms = np.sqrt((centers * centers).sum(axis=1, keepdims=True))
         return centers / np.maximum(norms * self._margin, 1.0)
 
@@ -93,7 +92,6 @@ class _Cube:
         return np.where(self.box.half_widths > 0, self.box.half_widths, 1.0)
 
     def clipped(self, centers):
-        """Return centers, in units, clipped to the box."""
         return np.clip(centers, -1.0, 1.0)
 
     def l1(self):
@@ -333,7 +331,6 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         return (rows - domain.offset) / domain.units
 
     def _check_choices(self):
-        """Raise a ValueError for parameters that do not go together."""
         if self.bounds is not None and self.norm_bound is not None:
             raise ValueError(
                 f"bounds and norm_bound are two ways to bound rows: give one, got {self.bounds!r} "

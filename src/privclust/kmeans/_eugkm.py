@@ -236,7 +236,6 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         return Gaussian(sensitivity, sigma), math.sqrt(2.0) / sigma
 
     def _cluster(self, grid, counts, deviation, rng):
-        """Find centers from every start and keep those of least noisy error."""
         shape = (self.n_clusters, len(grid.shape))
         is_given = not isinstance(self.init, str)
         least = math.inf

@@ -54,7 +54,6 @@ class FitBudget:
 
     @property
     def _seeded(self):
-        """Whether noise comes from a seed."""
         return is_seeded(noise_source(self.random_state))
 
     def n_samples(self, n_counted: float, sketch: Sketch) -> float:

@@ -37,7 +37,6 @@ def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tupl
 
 
 def _too_large(n_cells, n_samples, epsilon, max_cells):
-    """Say what a grid would need."""
     return ValueError(
         f"the grid needs {n_cells:.4g} cells ({_CELL_BYTES * n_cells:.3g} bytes) for N = "
         f"{n_samples:.4g} rows at epsilon = {epsilon:.4g} on each count, and max_cells is "
@@ -94,21 +93,18 @@ class Grid:
 
 @kernel()
 def _count(X, low, inverse_steps, shape, counts):
-    """Add 1 for each row to its cell."""
     for i in range(X.shape[0]):
         counts[_cell(X, i, low, inverse_steps, shape)] += 1.0
 
 
 @kernel()
 def _count_units(X, low, inverse_steps, shape, units, counts):
-    """Add each row's units to its cell."""
     for i in range(X.shape[0]):
         counts[_cell(X, i, low, inverse_steps, shape)] += units[i]
 
 
 @part()
 def _cell(X, i, low, inverse_steps, shape):
-    """The cell of a row."""
     cell = 0
     for j in range(X.shape[1]):
         place = (np.float64(X[i, j]) - low[j]) * inverse_steps[j]

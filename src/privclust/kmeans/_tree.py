@@ -247,7 +247,6 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         return errors_of_rounds([self._round], self.is_detected_ & self._is_short, rows=rows)
 
     def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
-        """Return the noises of the levels, and of the round."""
         relation = self._relation()
         is_replaced = relation is Neighbours.REPLACE_ONE
         proof = "one cell loses a row, another gains it" if is_replaced else "one cell, one row"

@@ -34,7 +34,6 @@ class Blocks:
 
     @classmethod
     def of(cls, points: np.ndarray, weights: np.ndarray) -> Blocks:
-        """Return the blocks of at least one point."""
         starts = np.arange(0, len(points), _BLOCK)
         low, high = (f.reduceat(points, starts, axis=0) for f in (np.minimum, np.maximum))
         return cls(points, weights, low, high)
@@ -59,12 +58,10 @@ def weighted_kmeans(
 
 
 def _arrays(blocks):
-    """Return what kernels take of blocks."""
     return blocks.points, blocks.weights, blocks.low, blocks.high
 
 
 def _run(blocks: Blocks, centers: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the loss and the centers after Lloyd's algorithm."""
     before = math.inf
     for _ in range(_MAX_ITER):
         sums, masses = np.zeros(centers.shape), np.zeros(len(centers))
@@ -78,7 +75,6 @@ def _run(blocks: Blocks, centers: np.ndarray) -> tuple[float, np.ndarray]:
 
 @part()
 def _least_distance(low: np.ndarray, high: np.ndarray, center: np.ndarray) -> float:
-    """Return the least squared distance of a box to a center."""
     total = 0.0
     for j in range(center.size):
         outside = max(low[j] - center[j], center[j] - high[j], 0.0)
@@ -88,7 +84,6 @@ def _least_distance(low: np.ndarray, high: np.ndarray, center: np.ndarray) -> fl
 
 @part()
 def _largest_distance(low: np.ndarray, high: np.ndarray, center: np.ndarray) -> float:
-    """Return the largest squared distance of a box to a center."""
     total = 0.0
     for j in range(center.size):
         away = max(high[j] - center[j], center[j] - low[j])

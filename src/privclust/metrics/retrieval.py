@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,8 +64,8 @@ def hit_ranks(
 ) -> np.ndarray:
     """Return the number of gallery rows nearer than the first of the query's class.
 
-    A query has a hit among its k nearest exactly if this is below k, so that one pass serves every
-    k, without sorting.
+    A query has a hit among its k nearest exactly if this is below k: Recall@k is the mean of
+    ``ranks < k``. One pass serves every k, without sorting.
 
     Parameters
     ----------
@@ -105,55 +105,6 @@ def hit_ranks(
     for rows, distances in _blocks(queries, gallery):
         _ranks(distances, y_queries[rows], y_gallery, own[rows], ranks[rows])
     return ranks
-
-
-def recall_at_k(
-    queries: ArrayLike,
-    gallery: ArrayLike,
-    y_queries: ArrayLike,
-    y_gallery: ArrayLike,
-    k: int | Sequence[int] = 8,
-    *,
-    own: ArrayLike | None = None,
-) -> np.ndarray | float:
-    """Return the proportion of queries with one of their class among the k nearest gallery rows.
-
-    Parameters
-    ----------
-    queries, gallery, y_queries, y_gallery, own
-        See `hit_ranks`. For a gallery that queries itself, each row left out in turn:
-        ``own=np.arange(len(gallery))``.
-    k : int or sequence of int
-        At least 1.
-
-    Returns
-    -------
-    float, or ndarray of the shape of k
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described, or there is no query.
-
-    References
-    ----------
-    PrivateMail (2021), Section 7: Recall@k as in Jun et al., "Combination of multiple global
-    descriptors for image retrieval", 2019.
-
-    Examples
-    --------
-    >>> rows, y = [[0.0], [1.0], [1.5], [9.0]], [0, 0, 1, 1]
-    >>> recall_at_k(rows, rows, y, y, [1, 2, 3], own=range(4)).tolist()
-    [0.5, 0.75, 1.0]
-    """
-    for value in np.atleast_1d(np.asarray(k, dtype=object)).flat:
-        check_integer("k", value, minimum=1)
-    ranks = hit_ranks(queries, gallery, y_queries, y_gallery, own=own)
-    if not ranks.size:
-        raise ValueError("queries must not be empty")
-    recalls = (ranks[:, None] < np.atleast_1d(k)).mean(axis=0)
-    return float(recalls[0]) if np.ndim(k) == 0 else recalls
 
 
 def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> float:
@@ -294,7 +245,6 @@ def _checked_rows(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, n
 
 
 def _checked_vector(name: str, values: ArrayLike, size: int) -> np.ndarray:
-    """Return integers as int64, or raise a ValueError."""
     values = np.asarray(values)
     if values.dtype.kind not in "iub" or values.shape != (size,):
         raise ValueError(

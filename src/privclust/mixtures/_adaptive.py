@@ -182,7 +182,6 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         return self
 
     def _run(self, run):
-        """Set the mixture, and which components noise cannot have made."""
         mixture = run.refine(run.start(self.n_components))
         self.parameters_ = mixture.stretched(run.bound)
         self.is_detected_ = run.is_detected
@@ -252,7 +251,6 @@ class _Run:
         return self._mixture(weights, em.means_, shapes)
 
     def refine(self, mixture):
-        """Return the mixture after EM in local frames."""
         k = mixture.n_components
         doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
         kappa = clipping_factor(self.d, self.radius)

@@ -241,7 +241,6 @@ class GaussianMixtureEM(FittedMixture):
         return np.broadcast_to(variance * unit, shape)
 
     def _prior(self) -> MixturePrior | None:
-        """Return the prior, None for maximum likelihood."""
         if self.estimate == "mle":
             return None
         return MixturePrior(2.0, 1.0, self.n_features_in_ + 2.0, 0.1)

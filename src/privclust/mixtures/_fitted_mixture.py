@@ -229,7 +229,6 @@ def _names(names: Any, n_features: int) -> np.ndarray:
 
 
 def _plain(name, value):
-    """Return a constructor's argument as a JSON value."""
     if name == "random_state" and not (value is None or isinstance(value, Integral)):
         return None
     if isinstance(value, np.ndarray | np.generic):

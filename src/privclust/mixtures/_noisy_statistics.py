@@ -112,7 +112,6 @@ def _beside(parts: list) -> Value:
 
 
 def _symmetric(triangle: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Fill symmetric matrices from their upper triangles."""
     rows, columns = np.triu_indices(shape[-1])
     matrices = np.empty(shape)
     matrices[:, rows, columns] = triangle

@@ -217,7 +217,6 @@ def _check_weights(weights: np.ndarray, n_components: int) -> None:
 
 
 def _inverse_cholesky(covariances: np.ndarray) -> np.ndarray:
-    """Return the inverses of the Cholesky factors, lower triangular."""
     asymmetry = np.abs(covariances - covariances.transpose(0, 2, 1)).max(axis=(1, 2))
     is_bad = asymmetry > _SYMMETRY_TOLERANCE * np.abs(covariances).max(axis=(1, 2))
     if is_bad.any():

@@ -352,7 +352,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         return weights, means, covariances
 
     def _estimate(self, n_features):
-        """Return which estimate is made of the noisy statistics."""
         project = self.variant == "corrected"
         if self.estimate == "mle":
             return Estimate(1.0, 0.0, 0.0, 0.0, self.covariance_floor, project)

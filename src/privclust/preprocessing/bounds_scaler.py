@@ -126,7 +126,6 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return private_records(self, X, dtype=_FLOATS, neighbours="add_remove", reset=reset).rows
 
     def _boxes(self, n_features: int) -> tuple[Box, Box]:
-        """Return the declared box and the one that it is mapped to."""
         check_parameters(self)
         return checked_box(bounds_of(self), n_features), checked_box(self.feature_range, n_features)
 

@@ -171,7 +171,6 @@ def _checked(X: ArrayLike) -> np.ndarray:
 
 
 def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussian | Laplace:
-    """Return the noise of the histograms of a round."""
     ends = 2 if relation is Neighbours.REPLACE_ONE else 1
     proof = f"a row adds at most 1 to each of {d} columns, not below 0"
     if delta:

@@ -230,14 +230,11 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class _Categories:
-    """A column of categories."""
-
     name: str
     categories: tuple[str, ...]
 
     @property
     def width(self) -> int:
-        """A coordinate each."""
         return len(self.categories)
 
     @property
@@ -246,7 +243,6 @@ class _Categories:
 
     @property
     def highs(self) -> Any:
-        """The largest coordinates."""
         return np.full(self.width, _SIDE)
 
     @property

@@ -57,7 +57,6 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def begin(path: Path, limits: dict[str, Any]) -> None:
-    """Write a ledger without entries; its lock is held."""
     _write(path, {"format": _FORMAT, "id": secrets.token_hex(16), **limits, "entries": []})
 
 

@@ -169,8 +169,8 @@ class Guarantee:
         releases, caveats = tuple(releases), tuple(caveats)
         flaws = tuple(f"{release.name}: {release.flaw}" for release in releases if release.flaw)
         relation = Neighbours.of(relation, "relation")
-        whole = {"seeded": seeded, "caveats": (*caveats, *flaws), "unit": unit}
-        plain = cls("none", relation, releases, **whole)
+        told = (*caveats, *flaws)
+        plain = cls("none", relation, releases, seeded=seeded, caveats=told, unit=unit)
         if flaws or definition == "none":
             return plain
         losses = [release.loss for release in releases]
@@ -420,7 +420,8 @@ class Guarantee:
             guarantee = cls(**{**values, "releases": releases, "caveats": caveats})
         except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"these are not the values of a guarantee: {error}") from None
-        for part in (guarantee, *releases, *(one.loss for one in releases if one.loss)):
+        parts: list[Any] = [guarantee, *releases, *(one.loss for one in releases if one.loss)]
+        for part in parts:
             for item in fields(part):
                 _check_type(item.name, getattr(part, item.name), str(item.type))
         for caveat in caveats:

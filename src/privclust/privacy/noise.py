@@ -164,6 +164,12 @@ class NoisyTransformer:
     _source: NoiseSource
     guarantee_: Any
 
+    def __sklearn_tags__(self) -> Any:
+        """Say that two calls of `transform` differ."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.non_deterministic = True
+        return tags
+
     def with_noise_from(self, random_state: RandomState) -> Self:
         """Return a copy of the fitted estimator that draws its noise from another source.
 

@@ -305,7 +305,6 @@ def column_of_texts(array: Any, notation: Notation) -> Column:
 
 
 def _one_array(array: Any) -> Any:
-    """Return an array of Arrow in one chunk."""
     if not hasattr(array, "chunks"):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()

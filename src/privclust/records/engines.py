@@ -139,7 +139,6 @@ def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: 
 
 
 def _schema_of_dask(types: Any) -> Any:
-    """Return the declared types of the columns of a Dask frame."""
     pyarrow = require("pyarrow", "tables")
     fields = []
     for name, dtype in types.items():
@@ -220,7 +219,6 @@ def _with_keys(frame: Any, label: Any, reader: RowReader) -> Any:
 
 
 def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
-    """Yield the rows of batches, with those of groups."""
     n = len(reader.columns)
     for batch in batches:
         rows = reader.rows(batch.select(list(range(n))).rename_columns(list(reader.columns)))
@@ -237,7 +235,6 @@ def _parts_of_spark(reader: Any, batches: Any) -> Iterator[Any]:
 
 
 def _schema_of_spark(types: Any) -> Any:
-    """Return the types of the columns of a Spark frame; only those of numbers are exact."""
     pyarrow = require("pyarrow", "tables")
     numbers = {
         "tinyint": pyarrow.int8(),

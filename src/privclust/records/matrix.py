@@ -74,7 +74,6 @@ def _type(dtype: np.dtype) -> str:
 
 
 def _hint(kind: str) -> str:
-    """Return a remedy for a type."""
     return "; turn times into numbers, such as days" if kind in "mM" else ""
 
 

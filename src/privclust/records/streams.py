@@ -266,7 +266,6 @@ def _from_file(
 
 
 def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chunks:
-    """A two-dimensional data set, in slices that fit the file's own chunks."""
     h5py = require("h5py", "HDF5 files")
     file = h5py.File(path, "r", locking=False)
     names: list[str] = []
@@ -292,7 +291,6 @@ def _is_table(item: Any) -> bool:
 
 
 def _npy(path: Path, chunk_size: int | None) -> Chunks:
-    """Slices of a memory map."""
     with open(path, "rb") as file:
         if file.read(len(_NPY_SIGNATURE)) != _NPY_SIGNATURE:
             raise ReadingError(f"{path}: is no .npy file, whatever its name says")
@@ -360,7 +358,6 @@ def _check_header(table: TableFile, columns: Sequence[str] | None, label: str | 
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a field is a number, or NaN."""
     return not math.isnan(number(text)) or text.lower() == "nan"
 
 

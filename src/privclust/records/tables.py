@@ -282,7 +282,6 @@ def _partition_keys(data: Any) -> tuple[Any, ...]:
 
 
 def _batches(name: str, piece: Any, options: Any, quiet: bool) -> Iterator[Any]:
-    """Read a part of a file."""
     with _named(name, quiet):
         yield from piece.to_batches(**options)
 

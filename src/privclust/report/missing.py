@@ -62,7 +62,6 @@ def missing_remarks(sketch: Sketch) -> list[str]:
 
 
 def _kind(ends: Any) -> str:
-    """Return the kind of entry that a column has."""
     if isinstance(ends, list):
         return "category of its list"
     return "date" if isinstance(ends[0], str) else "number"

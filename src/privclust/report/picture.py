@@ -74,7 +74,6 @@ def caption(clusters: TableClusters) -> str:
 
 
 def _has_spreads(clusters: TableClusters) -> bool:
-    """Return whether it is known how wide clusters are."""
     numbers = [c for c in clusters.coordinates if c.kind != SHARE]
     return bool(numbers) and all(c.spreads is not None for c in numbers)
 

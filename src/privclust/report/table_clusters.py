@@ -260,12 +260,10 @@ def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
 
 
 def _not_private(sketch: Sketch) -> Guarantee:
-    """Return the statement on clusters of exact sums."""
     return Guarantee("none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit)
 
 
 def _columns_of(encoder: TableEncoder) -> list[tuple[str, str]]:
-    """Return the name and the column of each coordinate."""
     names, columns = iter(encoder.get_feature_names_out()), []
     for column, declared in encoder.columns.items():
         width = len(declared) if isinstance(declared, list) else 1

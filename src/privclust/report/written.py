@@ -54,7 +54,6 @@ def write(
 
 
 def _picture(clusters: TableClusters, folder: Path) -> str:
-    """Write the picture and return it; empty, with a warning, where it cannot be drawn."""
     try:
         save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
     except Exception as error:  # the numbers have cost their budget: a picture is not to lose them
@@ -137,7 +136,6 @@ def _hidden(clusters: TableClusters) -> str:
 
 
 def _cells(clusters: TableClusters, j: int) -> list[str]:
-    """Return the weight and the center of a cluster with 95 % intervals."""
     weight = _interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])
     return [
         f"{weight} %",
@@ -182,7 +180,6 @@ def _interval(value: float, error: float) -> str:
 
 
 def _declared(ends: Any) -> str:
-    """Return bounds or categories as text."""
     if isinstance(ends, list):
         return ", ".join(map(str, ends))
     low, high = (f"{end:,.6g}" if isinstance(end, float | int) else str(end) for end in ends)

@@ -229,7 +229,6 @@ class _Descent:
         self.stretch = 1.0
 
     def evaluate(self, iteration: int) -> float:
-        """Do the E step and return L."""
         noise_variance, weight_penalty = self.schedule.at(iteration)
         self.gamma, objective = _prior_variances(self.variances, self.weights)
         objective += self.e_step(self.gamma, noise_variance)

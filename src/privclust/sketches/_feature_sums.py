@@ -386,7 +386,6 @@ class FeatureSums:
 
 
 def _add_weighted_chunk(rows, weights, turns, sums):
-    """Add the features of weighted rows to sums in fixed point."""
     shift = FRACTION_BITS_OF_SUMS - FRACTION_BITS[turns.dtype]
     parts = np.zeros((len(turns), 2), dtype=np.int64)
     blocks = _blocks_of(rows, turns)

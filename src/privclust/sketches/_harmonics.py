@@ -134,7 +134,6 @@ def _in_order(indices, n_features):
 
 
 def _encoded(indices, n_features):
-    """Return sorted indices as numbers in base d."""
     codes = np.zeros(len(indices), dtype=np.int64)
     for place in range(indices.shape[1]):
         codes = codes * n_features + indices[:, place]

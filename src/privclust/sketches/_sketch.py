@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -187,11 +187,9 @@ class Sketch(BaseSketch):
             raise ValueError(
                 f"{stream.name} has {stream.n_features} columns, the frequencies {n_features}"
             )
-        if groups is None:
-            for chunk in stream:
-                sums.add(chunk)
-        else:
-            _add_groups(sums, stream, groups)
+        whole = ((chunk, None) for chunk in stream)
+        for chunk, own in whole if groups is None else with_groups(stream, groups):
+            sums.add(chunk, own)
         return cls.from_feature_sums(sums)
 
     @classmethod
@@ -448,11 +446,6 @@ class Sketch(BaseSketch):
 def _declared(sketch: Sketch) -> object:
     """Return what was declared of a sketch's columns, to be compared."""
     return None if sketch.table is None else sketch.table.declared
-
-
-def _add_groups(sums: FeatureSums, stream: Iterable[np.ndarray], groups: ArrayLike) -> None:
-    for chunk, of_rows in with_groups(stream, groups):
-        sums.add(chunk, of_rows)
 
 
 def _check_masks(source: Any, groups: str | None) -> None:

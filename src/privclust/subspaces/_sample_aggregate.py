@@ -218,7 +218,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         rows = self._rows(X)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        self.n_subsets_ = self._number_of_subsets(len(X), n_clusters)
+        default = max(1, len(X) // (2 * self.dimension * n_clusters))
+        self.n_subsets_ = default if self.n_subsets is None else int(self.n_subsets)
         shape = (n_clusters, X.shape[1], self.dimension)
         try_base(self.base, len(X) // self.n_subsets_, shape)
         charge(self._promise(shape, is_seeded(source)))
@@ -265,7 +266,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return canonical_subspaces(noisy, self.dimension)
 
     def _release_as_printed(self, results, source):
-        """Return subspaces by lines 2 to 7 of Algorithm 1."""
         frames = smaller_frames(results)
         n_clusters, _, width = frames.shape[1:]
         n_changed = math.isqrt(len(frames))
@@ -328,11 +328,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
                 f"with D = {n_coordinates} coordinates and m = {self.n_subsets_} subsets: the "
                 "noise may drown the result (this does not touch privacy)"
             )
-
-    def _number_of_subsets(self, n_samples, n_clusters):
-        if self.n_subsets is None:
-            return max(1, n_samples // (2 * self.dimension * n_clusters))
-        return int(self.n_subsets)
 
     def _check_parameters(self, X):
         """Return the number of clusters, or raise a ValueError that names a wrong parameter."""

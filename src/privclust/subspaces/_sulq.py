@@ -249,7 +249,6 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         return self
 
     def _run(self, parts, bases, noise, source):
-        """Do all rounds from one start; return the last matrices' mean, and its subspaces."""
         last: deque[np.ndarray] = deque(maxlen=self.n_averaged)
         for _ in logged(range(self.max_iter), self.max_iter, "SuLQ: rounds"):
             last.append(noise.release(_moments(parts, bases), source))

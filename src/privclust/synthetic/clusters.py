@@ -141,7 +141,6 @@ class MixtureRows:
         return np.random.Generator(np.random.PCG64DXSM(sequence))
 
     def _labels(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
-        """Draw the components of a chunk's first rows; the generator then draws the rows."""
         labels = np.empty(n_rows, dtype=np.int64)
         _choose(rng.random(self._chunk), self._edges, labels)
         return labels
@@ -225,7 +224,6 @@ def _elongated(d: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _factors(factors: ArrayLike, k: int, d: int) -> np.ndarray:
-    """Return standard deviations or matrices as a float64 array."""
     array = np.ones(k) if factors is None else np.array(factors, dtype=np.float64)
     is_positive = array.ndim != 1 or (array > 0).all()
     if array.shape not in ((k,), (k, d, d)) or not np.isfinite(array).all() or not is_positive:
@@ -237,7 +235,6 @@ def _factors(factors: ArrayLike, k: int, d: int) -> np.ndarray:
 
 
 def _edges(weights: ArrayLike, k: int) -> np.ndarray:
-    """Return the boundaries of the components' parts of [0, 1)."""
     array = np.ones(k) if weights is None else np.array(weights, dtype=np.float64)
     if array.shape != (k,) or not np.isfinite(array).all() or not (array > 0).all():
         raise ValueError(f"weights must be {k} positive numbers, got {weights!r}")

@@ -23,10 +23,10 @@ from privclust.embedding import (
     RetrievalServer,
     unit_rows,
 )
-from privclust.features import pca_features
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.privatemail.components import pca_features
 from privclust_papers.privatemail.data import RetrievalTask, claimed, task_of
 
 _BATCH = 256  # queries whose embeddings are held at once: 4 MB with 1,000 public images

@@ -20,7 +20,7 @@ from privclust.embedding._smlq_sensitivity import (
     sensitivity_constant,
     weighted_mean_diameter,
 )
-from privclust.metrics.retrieval import recall_at_k
+from privclust.metrics.retrieval import hit_ranks
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 
@@ -478,9 +478,9 @@ def class_free_recall(n_classes, labels_of, **params):
     model = PrivateMail(random_state=1, **params).fit(X[public], y[public])
     server = RetrievalServer(model, X[public], y[public], X[gallery], y[gallery])
     released = model.release(X[gallery], labels_of(y[gallery]))
-    return recall_at_k(
-        server.locate(released), server.gallery_, y[gallery], y[gallery], own=np.arange(n_gallery)
-    )
+    own = np.arange(n_gallery)
+    ranks = hit_ranks(server.locate(released), server.gallery_, y[gallery], y[gallery], own=own)
+    return (ranks < 8).mean()
 
 
 def guessed(n_classes):

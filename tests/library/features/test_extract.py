@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privclust.features import extract_features
-from privclust.features._extract import CROP, prepare
+from privclust.features._extract import CROP, prepare, small_pixels
 from privclust.features._weights import read_weights
 from privclust.features.images import ImageList, UnreadableImagesError
 from privclust_papers.datasets import cub200
@@ -177,3 +177,13 @@ def test_threads_default_to_the_environment(monkeypatch):
     for value in ("", "0", "many"):
         monkeypatch.setenv("OMP_NUM_THREADS", value)
         assert check_settings("lite0", 224, 16, None).threads >= 1
+
+
+def test_pixels_of_flat_images_are_their_colours():
+    pytest.importorskip("PIL.Image", reason="needs Pillow: pip install '.[images]'")
+    colours = np.array([[0, 51, 255], [102, 204, 0]], dtype=np.uint8)
+    images = np.broadcast_to(colours[:, None, None], (2, 30, 50, 3))
+    found = small_pixels(images, size=4)
+    assert found.dtype == np.float32
+    expected = np.repeat((colours / 255.0)[:, None].astype(np.float32), 16, axis=1)
+    np.testing.assert_array_equal(found.reshape(2, 16, 3), expected)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from privclust.features import save_features
-from privclust.features._controls import small_pixels
+from privclust.features._extract import small_pixels
 from privclust.features.images import UnreadableImagesError, join_files
 from privclust.synthetic.images import generate
 from privclust_papers.datasets.registry import DataError

@@ -306,14 +306,12 @@ def _descended(objective, starts):
 
 
 def _ordered(union, order):
-    """Return the union with its subspaces in another order."""
     return Union(
         union.bases[order], union.spreads[order], union.amplitudes[order], union.log_ratios
     )
 
 
 def _blocks_ordered(covariance, order):
-    """Return a covariance whose blocks are in another order."""
     k, p = len(order), len(covariance)
     blocks = covariance.reshape(k, p // k, k, p // k)
     return blocks[order][:, :, order].reshape(p, p)

@@ -171,7 +171,6 @@ class Likelihood:
         return {2: 1.0} | {degree: math.exp(log) for degree, log in union.log_ratios.items()}
 
     def _mean(self, union):
-        """Return the means that a union explains."""
         ratios = self._ratios(union)
         pairs = list(zip(union.amplitudes, union.factors, strict=True))
         parts = [
@@ -209,7 +208,6 @@ class Likelihood:
         return np.concatenate([outward + outward.transpose(0, 2, 1), inward])
 
     def _within(self, union):
-        """Return the directions of B."""
         q = union.bases.shape[2]
         return np.zeros((0, q, q)) if self.is_even else _traceless(q)
 

@@ -109,7 +109,6 @@ class MomentObjective:
         return self.scale * cost, self.scale * np.hstack([gradient, by_ratio[:, None]])
 
     def _split(self, variables):
-        """Return frames, the ratio's logarithm within its range, and whether it was inside."""
         log_ratio = np.clip(variables[:, -1], *RANGE_OF_LOG_RATIO)
         frames = variables[:, :-1].reshape(-1, *self.shape)
         return frames, log_ratio, log_ratio == variables[:, -1]

@@ -55,7 +55,6 @@ def choose_sizes(
 
 
 def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int], float]]:
-    """Yield pairs of sizes, and their costs with penalties."""
     d, means, deviations = sketch.n_features, sketch.means(), deviations_in_all(sketch)
     most = min(_MOST, d - 1)
     for k in range(1, _MOST + 1) if n_clusters is None else [n_clusters]:

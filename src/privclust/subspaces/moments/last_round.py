@@ -383,6 +383,5 @@ def _of_round(
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:
-    """Return the symmetric root of a covariance."""
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

@@ -1,21 +1,10 @@
-"""Pixels and principal components as features."""
+"""Principal components as features."""
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from privclust.features import pca_features
-from privclust.features._controls import small_pixels
-
-
-def test_pixels_of_flat_images_are_their_colours():
-    pytest.importorskip("PIL.Image", reason="needs Pillow: pip install '.[images]'")
-    colours = np.array([[0, 51, 255], [102, 204, 0]], dtype=np.uint8)
-    images = np.broadcast_to(colours[:, None, None], (2, 30, 50, 3))
-    found = small_pixels(images, size=4)
-    assert found.dtype == np.float32
-    expected = np.repeat((colours / 255.0)[:, None].astype(np.float32), 16, axis=1)
-    np.testing.assert_array_equal(found.reshape(2, 16, 3), expected)
+from privclust_papers.privatemail.components import pca_features
 
 
 @pytest.mark.parametrize("shape", [(40, 7), (7, 40)])

@@ -1,51 +1,26 @@
-"""Control features without knowledge of ImageNet, for comparison with deep features."""
+"""Principal components of features, to compare private embeddings with."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import eigh
 
 from privclust.core.validation import check_integer
-from privclust.features._extract import prepare
-from privclust.features.images import ImageList
-
-
-def small_pixels(images: ImageList, size: int) -> np.ndarray:
-    """Return the pixels of readable images, made small, (n, 3 * size ** 2) float32, in [0, 1].
-
-    They come row by row, the three colours of a pixel behind one another.
-    """
-    pixels = np.stack([prepare(image, size).ravel() for image in images])
-    return pixels.astype(np.float32) / np.float32(255.0)
 
 
 def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
-    """Return the first principal components of features. Not private.
+    """Return scores on the first principal components of X (n, d), (n, n_components).
 
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Finite numbers.
-    n_components : int
-        From 1 to the smaller of n and d.
-
-    Returns
-    -------
-    ndarray of shape (n, n_components), float64
-        Scores in order of decreasing variance; the largest entry of each axis is positive.
-
-    Raises
-    ------
-    ValueError
-        If `X` is no table of finite numbers or `n_components` is out of range.
+    They come by falling variance; of each axis the largest entry is positive. Nothing about them is
+    private. A ValueError says that X or the number is not as it may be: from 1 to the smaller of n
+    and d.
 
     Examples
     --------
     >>> pca_features([[0.0, 0.0], [3.0, 4.0]], 1).ravel().tolist()
     [-2.5, 2.5]
     """
-    from scipy.linalg import eigh
-
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or not X.size or not np.isfinite(X).all():
         raise ValueError(f"X: got shape {X.shape}; it may be (n, d) finite numbers, n, d >= 1")
