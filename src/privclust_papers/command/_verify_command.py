@@ -6,13 +6,7 @@ import argparse
 import secrets
 from pathlib import Path
 
-from privclust.command.arguments import (
-    add_command,
-    number,
-    positive_integer,
-    positive_number,
-    seed,
-)
+from privclust.command.arguments import add_command, number, positive_integer, positive_number, seed
 from privclust.command.output import print_result, say
 
 _FOLDER = "certificate"
@@ -55,7 +49,6 @@ def add_to(commands) -> None:
 
 
 def _tolerance(text: str) -> tuple[str, float]:
-    """A kind of results and the difference that is allowed."""
     from privclust_papers.report.verification import KINDS
 
     kind, _, value = text.partition("=")
@@ -67,7 +60,6 @@ def _tolerance(text: str) -> tuple[str, float]:
 
 
 def _run(args) -> int:
-    """Check, draw, do again, compare, and write the certificate."""
     from privclust.core.printable import printable
     from privclust_papers.report.certificate import CERTIFICATE, summary, write_certificate
     from privclust_papers.report.crate_file import CrateError, read_crate

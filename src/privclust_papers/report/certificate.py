@@ -1,14 +1,14 @@
-"""What a verification says of itself: a certificate after CODECHECK's form, ``codecheck.yml``.
+"""The certificate of a verification, ``codecheck.yml``.
 
-It has the keys of https://codecheck.org.uk/spec/config/1.0/, and what else is needed to check the
-check: the archive, the draw and the machine. Paths are those in the crate, and the manifest has
-what was recomputed alone. It has no certificate number, which CODECHECK gives.
+It has the keys of https://codecheck.org.uk/spec/config/1.0/ except for the certificate number, and
+what else is needed to check the check: the archive, the draw and the machine.
 """
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from privclust.core.files import write_text
 from privclust.core.hdf5 import package_versions
 from privclust.core.printable import excerpt
 from privclust_papers.pipeline.project_files import CITATION, CONFIG
-from privclust_papers.report.run_records import Job
+from privclust_papers.report.crate_file import file_sha256
 from privclust_papers.report.verification import MISSING, Verification, cost_of
 from privclust_papers.settings.config import load_yaml
 
@@ -56,12 +56,12 @@ def summary(verification: Verification) -> str:
 
 
 def _certificate(verification: Verification, checker: str) -> dict[str, Any]:
-    """Return the content of the certificate."""
     crate, draw = verification.crate, verification.draw
     citation = load_yaml(CITATION) if Path(CITATION).is_file() else {}
     published = load_yaml(CONFIG).get("published") or {}
     # the DOI is of a crate of these very bytes
-    doi = published.get("doi") if published.get("sha256") == crate.sha256 else None
+    sha256 = file_sha256(crate.path)
+    doi = published.get("doi") if published.get("sha256") == sha256 else None
     address = f"https://doi.org/{doi}" if doi else None
     document = {
         "version": "https://codecheck.org.uk/spec/config/1.0/",
@@ -81,13 +81,13 @@ def _certificate(verification: Verification, checker: str) -> dict[str, Any]:
         "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
         "agrees": verification.agrees,
         "not_recomputed": [f.name for f in verification.findings if f.outcome == MISSING],
-        "archive": {"sha256": crate.sha256, "substitutes": list(crate.substitutes)},
+        "archive": {"sha256": sha256, "substitutes": list(crate.substitutes)},
         "draw": {
             "seed": verification.seed,
             "minutes": verification.minutes,
             "tolerances": dict(verification.tolerances),
-            "drawn": [_name_of(job) for job in draw.drawn],
-            "needed_before": [_name_of(job) for job in draw.needed],
+            "drawn": [f"{job.rule}: {job.outputs[0]}" for job in draw.drawn],
+            "needed_before": [f"{job.rule}: {job.outputs[0]}" for job in draw.needed],
             "too_long": f"{len(draw.too_long)} jobs of {cost_of(*draw.too_long):,.0f} CPU s",
             "incomparable": f"{len(draw.incomparable)} jobs",
         },
@@ -103,16 +103,9 @@ def _certificate(verification: Verification, checker: str) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value is not None}
 
 
-def _name_of(job: Job) -> str:
-    """Name a job by its rule and one of its outputs."""
-    return f"{job.rule}: {job.outputs[0]}"
-
-
 def _processor() -> str:
-    """Return the model of the processor, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or "unknown")
+    """Return the model of the processor, if the system says it."""
+    path = Path("/proc/cpuinfo")
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    named = re.search(r"^model name[^:\n]*:(.*)$", text, re.MULTILINE)
+    return named[1].strip() if named else platform.processor() or "unknown"

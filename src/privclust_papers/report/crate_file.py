@@ -1,8 +1,4 @@
-"""A crate of a run, read by someone who did not make it: nothing in it is believed unchecked.
-
-Every member is packed as `write_archive` packs it and has the checksum that the crate gives of it;
-jobs have the form that `write_archive` gives them; each result has one job that made it.
-"""
+"""A crate of a run, read by someone who did not make it: nothing in it is believed unchecked."""
 
 from __future__ import annotations
 
@@ -13,11 +9,11 @@ import re
 import time
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import jsonschema
@@ -30,8 +26,7 @@ from privclust_papers.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS,
 from privclust_papers.report.run_records import Job
 from privclust_papers.settings.config import ConfigError
 
-# Files that may differ where the code is the same: pages, pins of packages, results, and profiles,
-# which say how jobs are sent to the cores or the cluster of a place.
+# Files that may differ where the code is the same; profiles say how a place sends its jobs.
 _BESIDE = ("results/", "data/", "docs/", "workflow/envs/", "workflow/profiles/")
 _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
@@ -93,13 +88,11 @@ class Crate:
 
     @cached_property
     def _file(self) -> zipfile.ZipFile:
-        """The file, opened once: the list of thousands of members takes time to read."""
-        return zipfile.ZipFile(self.path)
+        return zipfile.ZipFile(self.path)  # once: thousands of members take time to list
 
-    @cached_property
-    def sha256(self) -> str:
-        """The checksum of the zip file."""
-        return file_sha256(self.path)
+    def error(self, reason: str) -> CrateError:
+        """Return an error that names this crate."""
+        return CrateError(f"{self.path}: {reason}")
 
     def members_of(self, output: str) -> list[str]:
         """Return the members that are an output, a file or a folder; none if it is left out."""
@@ -110,27 +103,31 @@ class Crate:
         """Return the content of a member, which must still be as it was when it was checked."""
         content = self._file.read(name)
         if hashlib.sha256(content).hexdigest() != self.sums[name]:
-            raise CrateError(f"{self.path}: {name} was changed while it was read")
+            raise self.error(f"{name} was changed while it was read")
         return content
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What the run was told, ``config/config.yaml``; a CrateError if that is no such file."""
         if CONFIG not in self.sums:
-            raise CrateError(f"{self.path}: has no {CONFIG}; it is no crate of a run")
+            raise self.error(f"has no {CONFIG}; it is no crate of a run")
         text = self.read(CONFIG)
         try:
-            if len(text) > _LARGEST_SETTINGS:
-                raise ValueError(f"larger than {_LARGEST_SETTINGS:,} bytes")
             # a few values that stand for other ones could stand for gigabytes
-            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())):
-                raise ValueError("it has aliases")
+            if len(text) > _LARGEST_SETTINGS or any(
+                isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())
+            ):
+                raise ValueError("it is too large, or has aliases")
             if not isinstance(settings := yaml.safe_load(text), dict):
                 raise TypeError("no settings")
         except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-            reason = excerpt(" ".join(str(error).split()))
-            raise CrateError(f"{self.path}: its {CONFIG} cannot be used ({reason})") from None
+            raise self.unusable(error) from None
         return settings
+
+    def unusable(self, error: Exception) -> CrateError:
+        """Return an error that says why the settings cannot be used."""
+        reason = excerpt(" ".join(str(error).split()))
+        return self.error(f"its {CONFIG} cannot be used ({reason})")
 
     @property
     def code(self) -> list[str]:
@@ -148,7 +145,6 @@ class Crate:
 
 
 def _is_code(name: str) -> bool:
-    """Whether a file of a project is code or settings."""
     return name not in _NO_CODE and not name.startswith(_BESIDE)
 
 
@@ -188,8 +184,8 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     try:
         with zipfile.ZipFile(path) as file:
             _check_members(path, file)
-            sums = _checksums(path, file)
-            said, description = (_json(path, file, name) for name in (JOBS, METADATA))
+            sums = _checksums(file)
+            said, description = (_json(file, name) for name in (JOBS, METADATA))
             jsonschema.validate(said, _JOBS)
             digests = {
                 unquote(entity["@id"]).removeprefix("#"): entity["sha256"]
@@ -197,8 +193,12 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
                 if "sha256" in entity
             }
             jobs = tuple(map(_job, said["jobs"]))
-            makers = _makers(path, said["effort"], jobs, sums)
-            _check_data(path, file, said["substitutes"])
+            makers = _makers(said["effort"], jobs, sums)
+            _check_data(file, said["substitutes"])
+            others = [name for name in digests if sums.get(name, digests[name]) != digests[name]]
+            _refuse(others, f"{METADATA} and {CHECKSUMS} give other checksums")
+    except CrateError as error:
+        raise CrateError(f"{path}: {error}") from None
     except OSError as error:
         raise CrateError(f"{path}: cannot be read ({error.strerror or error})") from None
     except _BROKEN as error:
@@ -208,35 +208,35 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         raise CrateError(
             f"{path}: its {JOBS} or {METADATA} is not as this version writes it ({excerpt(reason)})"
         ) from None
-    if others := [name for name, sha256 in digests.items() if sums.get(name, sha256) != sha256]:
-        raise CrateError(
-            f"{path}: {_several(others)}: {METADATA} and {CHECKSUMS} give other checksums"
-        )
     of_outputs = {name: sha256 for name, sha256 in (digests | sums).items() if name in makers}
     return Crate(path, sums, said["effort"], tuple(said["substitutes"]), jobs, makers, of_outputs)
 
 
+def _refuse(names: Collection[str], reason: str) -> None:
+    """Refuse a crate if there are names, the first few of which are said with the reason."""
+    if names:
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        raise CrateError(f"{', '.join(map(excerpt, sorted(names)[:3]))}{more}: {reason}")
+
+
 def _check_members(path: Path, file: zipfile.ZipFile) -> None:
-    """Refuse a file that is not packed as `write_archive` packs one.
+    """Refuse a file that another program could unpack to other files or names.
 
     Members lie one behind the other from the first byte on, each behind the header that
-    `write_archive` writes for its name, and nothing follows but their list: so another program
-    unpacks the same files under the same names.
+    `write_archive` writes for its name, and nothing follows but their list.
     """
     entries, seen, end, listed = file.infolist(), set(), 0, 0
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_UNPACKED * path.stat().st_size + _ROOM:
-        raise CrateError(
-            f"{path}: unpacks to {unpacked:,} bytes, which results do not; nothing was unpacked"
-        )
+        raise CrateError(f"unpacks to {unpacked:,} bytes, which results do not")
     with open(path, "rb") as raw:
         for entry in entries:
             name, plain = entry.filename, zip_entry(entry.filename)
             is_link = entry.external_attr != plain.external_attr
             if is_link or name in seen or not safe_name(entry.orig_filename):
                 raise CrateError(
-                    f"{path}: holds {excerpt(repr(entry.orig_filename))}, which is no file below a "
-                    "folder, has too long a name, or comes twice; nothing was unpacked"
+                    f"holds {excerpt(repr(entry.orig_filename))}, which is no file below a folder, "
+                    "has too long a name, or comes twice; nothing was unpacked"
                 )
             seen.add(name)
             plain.CRC, plain.file_size = entry.CRC, entry.file_size
@@ -246,100 +246,73 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
             raw.seek(end)
             if raw.read(len(header)) != header or entry.extra[:2] not in (b"", _ZIP64):
                 raise CrateError(
-                    f"{path}: {excerpt(repr(name))} is packed in another way than crates are; "
-                    "other programs may unpack something else"
+                    f"{excerpt(repr(name))} is packed in another way than crates are; other "
+                    "programs may unpack something else"
                 )
             end += len(header) + entry.compress_size
             listed += _LISTED + len(name.encode()) + len(entry.extra)
         raw.seek(0, os.SEEK_END)
         if file.start_dir != end or raw.tell() - end - listed not in _ENDS or file.comment:
-            raise CrateError(f"{path}: holds more than its members; crates do not")
-    if inner := _lies_within(seen):
-        raise CrateError(f"{path}: {excerpt(repr(inner))} lies within what is a file")
+            raise CrateError("holds more than its members; crates do not")
+    _refuse(_inner(seen), "lies within what is a file")
 
 
-def _lies_within(names: Iterable[str]) -> str:
-    """Return the first name that lies below another one; empty if none does."""
-    names = set(names)
-    return min((n for n in names if names & {*map(str, PurePosixPath(n).parents)}), default="")
+def _inner(names: Collection[str]) -> list[str]:
+    """Return the names that lie below another one."""
+    return [n for n in names if any(str(parent) in names for parent in PurePosixPath(n).parents)]
 
 
-def _several(names: Iterable[str]) -> str:
-    """Name the first few of some members, and say how many more there are."""
-    names = sorted(names)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(map(excerpt, names[:3])) + more
-
-
-def _text(path: Path, file: zipfile.ZipFile, name: str) -> str:
+def _text(file: zipfile.ZipFile, name: str) -> str:
     """Return a member that is text."""
     if name not in file.namelist():
-        raise CrateError(
-            f"{path}: has no {name}; it is no crate of a run, or of a version before this one's"
-        )
+        raise CrateError(f"has no {name}; it is no crate of a run, or of an earlier version")
     if file.getinfo(name).file_size > _LARGEST_TEXT:
-        raise CrateError(f"{path}: {name} is larger than {_LARGEST_TEXT:,} bytes")
+        raise CrateError(f"{name} is larger than {_LARGEST_TEXT:,} bytes")
     return file.read(name).decode()
 
 
-def _json(path: Path, file: zipfile.ZipFile, name: str) -> Any:
+def _json(file: zipfile.ZipFile, name: str) -> Any:
     """Return what a member in JSON says."""
     try:
-        return json.loads(_text(path, file, name), parse_constant=int)  # refuses NaN and Infinity
+        return json.loads(_text(file, name), parse_constant=int)  # refuses NaN and Infinity
     except (ValueError, RecursionError) as error:
-        raise CrateError(
-            f"{path}: its {name} is not as this version writes it ({excerpt(error)})"
-        ) from None
+        reason = f"its {name} is not as this version writes it ({excerpt(error)})"
+        raise CrateError(reason) from None
 
 
-def _checksums(path: Path, file: zipfile.ZipFile) -> dict[str, str]:
-    """Return the checksum of each member but the list of them; all of them are looked at."""
-    lines = [line.partition("  ") for line in _text(path, file, CHECKSUMS).splitlines()]
+def _checksums(file: zipfile.ZipFile) -> dict[str, str]:
+    """Return the checksum of each member but the list of them, when all fit."""
+    lines = [line.partition("  ") for line in _text(file, CHECKSUMS).splitlines()]
     sums = {name: digest for digest, _, name in lines}
     members = set(file.namelist()) - {CHECKSUMS}
-    for names, what in (
-        (sums.keys() - members, f"has a checksum in {CHECKSUMS}, and is not in the crate"),
-        (members - sums.keys(), f"is in the crate, and has no checksum in {CHECKSUMS}"),
-        (_damaged(file, sums), "content and checksum do not fit"),
-    ):
-        if named := list(names):
-            raise CrateError(f"{path}: {_several(named)}: {what}; take another copy")
+    _refuse(sums.keys() - members, f"has a checksum in {CHECKSUMS}, and is not in the crate")
+    _refuse(members - sums.keys(), f"is in the crate, and has no checksum in {CHECKSUMS}")
+    damaged = [name for name, digest in sums.items() if _digest(file, name) != digest]
+    _refuse(damaged, "content and checksum do not fit; take another copy")
     return sums
 
 
-def _damaged(file: zipfile.ZipFile, sums: Mapping[str, str]) -> Iterator[str]:
-    """Yield the members that have not their checksum."""
-    for name, expected in sums.items():
-        try:
-            with cast("zipfile.ZipExtFile", file.open(name)) as member:
-                if hashlib.file_digest(member, "sha256").hexdigest() != expected:
-                    yield name
-        except _BROKEN:
-            yield name
+def _digest(file: zipfile.ZipFile, name: str) -> str:
+    """Return the SHA-256 of a member; empty if it cannot be unpacked."""
+    try:
+        with file.open(name) as member:
+            return hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+    except _BROKEN:
+        return ""
 
 
 def _job(entry: Mapping[str, Any]) -> Job:
-    """Return a job from what a crate says of it."""
     record = {key: entry["record"][key] for key in _RECORD if key in entry["record"]}
     start, end, cpu_s = entry["start"], entry["end"], entry["cpu_s"]
     # clocks may be set back while a job runs: it may end before it began
     if max(start, end) > time.time() + 86_400.0:
         raise TypeError("a job begins and ends before tomorrow")
-    return Job(
-        rule=entry["rule"],
-        inputs=tuple(dict.fromkeys(entry["inputs"])),
-        outputs=tuple(entry["outputs"]),
-        start=float(start),
-        end=float(end),
-        spec="",
-        cpu_s=None if cpu_s is None else float(cpu_s),
-        record={"input_checksums": {}, **record} if record else {},
-    )
+    record = {"input_checksums": {}, **record} if record else {}
+    inputs, outputs = tuple(dict.fromkeys(entry["inputs"])), tuple(entry["outputs"])
+    return Job(entry["rule"], inputs, outputs, start, end, "", cpu_s, record)
 
 
-def _makers(
-    path: Path, effort: str, jobs: Iterable[Job], sums: Mapping[str, str]
-) -> dict[str, Job]:
+def _makers(effort: str, jobs: Iterable[Job], sums: Mapping[str, str]) -> dict[str, Job]:
     """Return which job made each output: each has one, and so has each result in the crate."""
     makers: dict[str, Job] = {}
     places = (f"results/{effort}/", _FETCHED, PREPARED, FEATURES, "data/own/")
@@ -347,30 +320,24 @@ def _makers(
         for name in job.outputs:
             if not safe_name(name) or not name.startswith(places) or name in makers:
                 raise CrateError(
-                    f"{path}: says that a job made {name}, which no job of a run at {effort} "
-                    "effort makes, or two jobs made"
+                    f"says that a job made {name}, which no job of a run at {effort} effort makes, "
+                    "or two jobs made"
                 )
             makers[name] = job
-    if inner := _lies_within(makers):
-        raise CrateError(f"{path}: says that a job made {inner}, and another what it lies in")
+    _refuse(_inner(makers), "is said to lie in what another job made")
     made = (n for n in sums if n.startswith(("results/", PREPARED, FEATURES)) or n.endswith(".h5"))
-    if lost := {name for name in made if name not in makers}:  # none could be drawn to check them
-        raise CrateError(f"{path}: {_several(lost)}: no job is said to have made it")
+    # such results could not be drawn
+    _refuse([name for name in made if name not in makers], "no job is said to have made it")
     return makers
 
 
-def _check_data(path: Path, file: zipfile.ZipFile, substitutes: Iterable[str]) -> None:
+def _check_data(file: zipfile.ZipFile, substitutes: Iterable[str]) -> None:
     """Refuse data of others, and substitutes that are not named.
 
     A crate has receipts of substitutes; one that came with a file would have it taken for the data.
     """
-    allowed = {f"{PREPARED}{name}.h5" for name in substitutes}
     receipts = {f"{_FETCHED}{name}/{RECEIPT}" for name in substitutes}
     names = {name for name in file.namelist() if name.startswith((_FETCHED, PREPARED))}
-    others = names - allowed - receipts
-    others |= {n for n in names & receipts if _json(path, file, n).get("file", n) is not None}
-    if others:
-        raise CrateError(
-            f"{path}: {_several(others)}: data of others, or of a substitute that {JOBS} does not "
-            "name"
-        )
+    others = names - receipts - {f"{PREPARED}{name}.h5" for name in substitutes}
+    others |= {n for n in names & receipts if _json(file, n).get("file", n) is not None}
+    _refuse(others, f"data of others, or of a substitute that {JOBS} does not name")

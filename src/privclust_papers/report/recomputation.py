@@ -49,46 +49,41 @@ def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[st
         )
     if changed := crate.changed_code(folder):
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        raise CrateError(
-            f"{crate.path}: is of another version of the code: {excerpt(changed[0])}{more} differ "
-            "from what is here; check out that version, or make a run of this one"
+        raise crate.error(
+            f"is of another version of the code: {excerpt(changed[0])}{more} differ from what is "
+            "here; check out that version, or make a run of this one"
         )
     config = crate.settings
     schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))  # the same as theirs
     try:
         validate(config, schema, CONFIG)
     except ConfigError as error:
-        reason = excerpt(" ".join(str(error).split()))
-        raise CrateError(f"{crate.path}: its {CONFIG} cannot be used ({reason})") from None
+        raise crate.unusable(error) from None
     for name in config_files(folder, config):
         here = file_sha256(Path(folder, name)) if safe_name(name) else "outside"
         if here != crate.sums.get(name, ""):
-            raise CrateError(
-                f"{crate.path}: its {CONFIG} names {excerpt(repr(name))}, which is not the same in "
-                "the crate and here"
-            )
+            named = f"its {CONFIG} names {excerpt(repr(name))}"
+            raise crate.error(f"{named}, which is not the same in the crate and here")
     if absent := [n for n in own_data_files(folder, config) if not Path(folder, n).is_file()]:
-        raise CrateError(
-            f"{crate.path}: is of data that are not here ({excerpt(absent[0])}); put them where "
-            "the settings of the run name them"
+        raise crate.error(
+            f"is of data that are not here ({excerpt(absent[0])}); put them where the settings of "
+            "the run name them"
         )
     if config["effort"] != crate.effort:
-        raise CrateError(f"{crate.path}: is said to be of two efforts")
+        raise crate.error("is said to be of two efforts")
     return config
 
 
 def recompute(crate: Crate, config: Mapping[str, Any], verification: Verification) -> None:
-    """Do the drawn jobs again in a copy of the project, and hold what they made against the crate.
+    """Do the drawn jobs again in a copy of the project, and put the findings into `verification`.
 
-    The copy of the project in the working folder has its code, which `check_project` has found to
-    be the crate's, the crate's settings, and of its results those that the jobs read. What a job
-    made has the date of the crate's run when the next ones begin, so that nothing between two drawn
-    jobs is done again. What came out goes into `verification`.
+    The copy has the code of the project in the working folder, the crate's settings, and those of
+    its results that the jobs read. What a job made has the date of the crate's run when the next
+    ones begin, so that nothing between two drawn jobs is done again.
     """
     start, jobs = time.monotonic(), verification.draw.jobs
-    with tempfile.TemporaryDirectory(
-        prefix="privclust-verify-", ignore_cleanup_errors=True
-    ) as name:
+    temporary = tempfile.TemporaryDirectory(prefix="privclust-verify-", ignore_cleanup_errors=True)
+    with temporary as name:
         scratch = Path(name)
         mirror = _copy_project(crate, config, Path(), scratch)
         read = {crate.makers[n] for job in jobs for n in job.inputs if n in crate.makers}
@@ -96,7 +91,7 @@ def recompute(crate: Crate, config: Mapping[str, Any], verification: Verificatio
         outputs = sorted(output for job in jobs for output in job.outputs)
         if early := [output for output in outputs if (scratch / output).exists()]:
             # such as by another spelling, where a file system takes two for one
-            raise CrateError(f"{crate.path}: would be given {early[0]}, which is to be made again")
+            raise crate.error(f"would be given {early[0]}, which is to be made again")
         failures = []
         for group in generations(crate, jobs):
             failures.append(_run_snakemake([n for j in group for n in j.outputs], scratch))
@@ -136,15 +131,10 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
         *("--nocolor", "--show-failed-logs", "--", *targets),
     ]
     paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(
-        command,
-        cwd=scratch,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
+        command, cwd=scratch, env=environment, errors="replace", start_new_session=True, **streams
     ) as process:
         try:
             output, _ = process.communicate()
@@ -164,17 +154,16 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     """Copy the project's code, with the settings of the run; return the mirror, if any."""
     for part in _FOLDERS:  # with the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
-    for name in (
-        *crate.code,
-        *config_files(folder, config),
-    ):  # of the user's own, elsewhere
-        if (folder / name).is_file() and not (scratch / name).exists():
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(folder / name, scratch / name)
-    for name in own_data_files(folder, config):
-        if (folder / name).is_file() and not (scratch / name).exists():
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            (scratch / name).symlink_to((folder / name).resolve())
+    data = set(own_data_files(folder, config))
+    # files that the settings name may lie elsewhere
+    for name in (CITATION, *crate.code, *config_files(folder, config), *data):
+        source, target = folder / name, scratch / name
+        if source.is_file() and not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if name in data:
+                target.symlink_to(source.resolve())
+            else:
+                shutil.copy2(source, target)
     here = load_yaml(folder / CONFIG)
     mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
     place_of_data = str(folder.resolve() / mirror) if mirror else ""
@@ -183,6 +172,4 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     if not crate.substitutes:  # then none may come in here either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    if (folder / CITATION).is_file():
-        shutil.copy2(folder / CITATION, scratch / CITATION)
     return place_of_data

@@ -1,4 +1,4 @@
-"""Jobs of an archived run, drawn at random to be done again, and what comes out held against it."""
+"""Jobs of an archived run are drawn at random; their new results are compared with its own."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ KINDS = ("data", "features", "shared", "fit", "metrics", "table")
 SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
+_OF_OTHER_CELLS = ({EQUAL}, {CLOSE}, {EQUAL, CLOSE})  # outcomes of the tables of a figure
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ class Draw:
     drawn: tuple[Job, ...]  # in the order in which they were drawn
     needed: tuple[Job, ...]  # to be done before them, as their results are not in the crate
     too_long: tuple[Job, ...] = ()  # beyond the limit of time with all that they need
-    # what makes nothing that could be compared: the page, which says how the run was called,
-    # fetched data, a folder without a checksum, and data of the user's own
-    incomparable: tuple[Job, ...] = ()
+    incomparable: tuple[Job, ...] = ()  # the page, fetched data, and data of the user's own
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -93,9 +92,7 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
     of CPU time, by what the jobs took in the crate's run, is passed over for the next.
     """
     limit, rng = 60.0 * minutes, random.Random(seed)
-    comparable = [
-        job for job in crate.jobs if any(kind_of(n) and n in crate.digests for n in job.outputs)
-    ]
+    comparable = [job for job in crate.jobs if _comparable(crate, job)]
     needs = {job: _needs(crate, job) for job in comparable}
     # the smallest of exponential times with the costs as rates comes from a job in proportion to
     # its cost, and so does the next one of those that are left (Efraimidis and Spirakis 2006)
@@ -113,6 +110,10 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
         tuple(job for job in comparable if cost_of(job, *needs[job]) > limit),
         tuple(job for job in crate.jobs if job not in needs),
     )
+
+
+def _comparable(crate: Crate, job: Job) -> list[str]:
+    return [name for name in job.outputs if kind_of(name) and name in crate.digests]
 
 
 def _needs(crate: Crate, job: Job) -> list[Job]:
@@ -147,7 +148,7 @@ def kind_of(name: str) -> str:
 def compare_outputs(
     crate: Crate, jobs: Iterable[Job], folder: Path, tolerances: Mapping[str, float]
 ) -> list[Finding]:
-    """Hold what jobs made in a folder against the crate, output by output.
+    """Compare what jobs made in a folder with the crate, output by output.
 
     `tolerances` has the largest relative difference of numbers by kind; a kind that is not there
     has 0. What is not in the crate can be compared by its bytes alone. Nothing that was made from
@@ -156,30 +157,22 @@ def compare_outputs(
     findings: list[Finding] = []
     timed = _timed_claims(crate, folder)
     for job in jobs:
-        of_job = [
-            _compare(crate, name, folder, tolerances.get(kind_of(name), 0.0), timed)
-            for name in job.outputs
-            if kind_of(name) and name in crate.digests
-        ]
+        kinds = {name: kind_of(name) for name in _comparable(crate, job)}
+        outcomes = {
+            name: _compare(crate, name, folder, tolerances.get(kind, 0.0), timed)
+            for name, kind in kinds.items()
+        }
         # a figure shows the times and the digits of its table
-        tables = [finding.outcome for finding in of_job if finding.kind == "table"]
-        if tables and set(tables) <= {EQUAL, CLOSE}:
-            of_job = [
-                replace(f, outcome=NOT_JUDGED, detail="drawn from a table of other cells")
-                if f.kind == "figure" and f.outcome == DIFFERS
-                else f
-                for f in of_job
-            ]
-        findings += of_job
+        tables = {outcomes[name][0] for name, kind in kinds.items() if kind == "table"}
+        for name, (outcome, detail) in outcomes.items():
+            if kinds[name] == "figure" and outcome == DIFFERS and tables in _OF_OTHER_CELLS:
+                outcome, detail = NOT_JUDGED, "drawn from a table of other cells"
+            findings.append(Finding(name, kinds[name], outcome, detail))
     data = [f for f in findings if f.name.startswith((PREPARED, FEATURES))]
     others = {finding.name for finding in data if finding.outcome == DIFFERS}
     rest = made_from(crate.jobs, others) - others
-    return [
-        replace(f, outcome=MISSING, detail="as its data are other data here")
-        if f.name in rest
-        else f
-        for f in findings
-    ]
+    of_other_data = {"outcome": MISSING, "detail": "as its data are other data here"}
+    return [replace(f, **of_other_data) if f.name in rest else f for f in findings]
 
 
 def _timed_claims(crate: Crate, folder: Path) -> set[str]:
@@ -192,33 +185,32 @@ def _timed_claims(crate: Crate, folder: Path) -> set[str]:
 
 def _compare(
     crate: Crate, name: str, folder: Path, tolerance: float, timed: Collection[str]
-) -> Finding:
-    """Hold one output against the crate."""
+) -> tuple[str, str]:
+    """Compare one output with the crate: the outcome, and its detail."""
     kind, path = kind_of(name), folder / name
     sha256 = file_sha256(path)
     if not sha256:
-        return Finding(name, kind, MISSING)
+        return MISSING, ""
     if sha256 == crate.digests[name]:
-        return Finding(name, kind, SAME)
+        return SAME, ""
     if name not in crate.sums:
-        return Finding(name, kind, DIFFERS, "in its bytes; the crate has no more of it")
-    before = path.with_name(f"{path.name}.before")
-    before.write_bytes(crate.read(name))
+        return DIFFERS, "in its bytes; the crate has no more of it"
+    if kind == "figure":
+        return DIFFERS, "in its bytes"
+    content, before = crate.read(name), path.with_name(f"{path.name}.before")
     try:
         if kind == "table":
-            return Finding(name, kind, *_compare_tables(before, path, tolerance, timed))
-        if kind == "figure":
-            return Finding(name, kind, DIFFERS, "in its bytes")
+            return compare_cells(content, path.read_bytes(), tolerance, timed)
+        before.write_bytes(content)
         of_file = "dataset" if kind == "data" else kind
         theirs, ours = (artefacts.read(p, of_file) for p in (before, path))
         if theirs.parameters != ours.parameters:
-            return Finding(name, kind, DIFFERS, "in the parameters that it states")
-        return Finding(name, kind, *compare_arrays(theirs.arrays, ours.arrays, tolerance))
+            return DIFFERS, "in the parameters that it states"
+        return compare_arrays(theirs.arrays, ours.arrays, tolerance)
     except (FileError, ValueError) as error:
-        reason = str(error).replace(f"{folder}/", "")
-        return Finding(name, kind, DIFFERS, f"and cannot be read ({reason})")
+        return DIFFERS, f"and cannot be read ({str(error).replace(f'{folder}/', '')})"
     finally:
-        before.unlink()
+        before.unlink(missing_ok=True)
 
 
 class _SameTexts(RunComparison):
@@ -229,11 +221,11 @@ class _SameTexts(RunComparison):
         return a == b
 
 
-def _compare_tables(
-    before: Path, after: Path, tolerance: float, timed: Collection[str] = ()
+def compare_cells(
+    before: bytes, after: bytes, tolerance: float, timed: Collection[str] = ()
 ) -> tuple[str, str]:
-    """Compare two tables cell by cell, but for times and what of some claims they decide."""
-    theirs, ours = (read_cells(path.read_bytes()) for path in (before, after))
+    """Compare two tables cell by cell, but for times and the verdicts of claims on times."""
+    theirs, ours = map(read_cells, (before, after))
     if theirs.equals(ours):
         return DIFFERS, "in its bytes, and in none of its cells"
     for table in (theirs, ours):
@@ -273,17 +265,19 @@ def compare_arrays(
     others = {name: gap for name, gap in apart.items() if gap > 0.0}
     if not others:
         return EQUAL, "but for times, or for versions of packages"
-    worst = max(others, key=lambda name: others[name])
-    by = f"{others[worst]:.2g} of its largest entry"
-    detail = f"{len(others)} of {len(apart)} arrays, most in {worst}: by {by}"
-    return (CLOSE if others[worst] <= tolerance else DIFFERS), detail
+    worst, gap = max(others.items(), key=lambda item: item[1])
+    detail = f"most in {worst}: by {gap:.2g} of its largest entry"
+    detail = f"{len(others)} of {len(apart)} arrays, {detail}"
+    return (CLOSE if gap <= tolerance else DIFFERS), detail
 
 
 def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
     """Return how far two arrays differ, in parts of the largest entry; infinity if in form."""
-    if before is None or after is None:
-        return math.inf
-    if before.shape != after.shape or before.dtype != after.dtype:
+    if (
+        before is None
+        or after is None
+        or (before.shape, before.dtype) != (after.shape, after.dtype)
+    ):
         return math.inf
     if before.dtype.kind not in "fc":
         return 0.0 if np.array_equal(before, after) else math.inf

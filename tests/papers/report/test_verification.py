@@ -17,7 +17,7 @@ import yaml
 from privclust_papers.command import main
 from privclust_papers.pipeline import artefacts
 from privclust_papers.report.certificate import write_certificate
-from privclust_papers.report.crate_file import CrateError, read_crate
+from privclust_papers.report.crate_file import CrateError, file_sha256, read_crate
 from privclust_papers.report.recomputation import (
     _copy_project,
     _run_snakemake,
@@ -34,8 +34,8 @@ from privclust_papers.report.verification import (
     Draw,
     Finding,
     Verification,
-    _compare_tables,
     compare_arrays,
+    compare_cells,
     compare_outputs,
     draw,
 )
@@ -56,12 +56,9 @@ def outputs(jobs):
 
 
 def test_what_a_job_needs_and_the_crate_has_not_is_done_before_it(crate):
-    (of_fit,) = (job for job in crate.jobs if job.outputs == (FIT.format("had"),))
-    (of_drawn,) = (job for job in crate.jobs if job.outputs == (FIT.format("drawn"),))
-    only = {job: dataclasses.replace(crate, jobs=(job,)) for job in (of_fit, of_drawn)}
-    # jobs that are not in `jobs` are known by `makers`
-    assert draw(only[of_drawn], 1, 60.0, 0).needed == ()
-    needs = draw(dataclasses.replace(crate, jobs=crate.jobs), 20, 60.0, 0)
+    only = dataclasses.replace(crate, jobs=(crate.makers[FIT.format("drawn")],))
+    assert draw(only, 1, 60.0, 0).needed == ()  # other jobs are known by `makers`
+    needs = draw(crate, 20, 60.0, 0)
     assert {"data/raw/had", "data/prepared/had.h5"} <= outputs(needs.jobs)
     assert "data/raw/drawn" not in outputs(needs.jobs)
 
@@ -74,7 +71,7 @@ def test_drawn_jobs_are_asked_for_together_where_nothing_undrawn_lies_between(cr
     assert generations(crate, {fit, metrics}) == [[fit, metrics]]
 
 
-def test_the_draw_is_that_of_its_seed_and_keeps_to_both_limits(crate):
+def test_the_draw_is_that_of_its_seed_keeps_to_both_limits_and_tells_what_is_too_long(crate):
     assert draw(crate, 3, 60.0, 5) == draw(crate, 3, 60.0, 5)
     assert len({draw(crate, 3, 60.0, seed).drawn for seed in range(20)}) > 1
     for seed in range(20):
@@ -82,6 +79,11 @@ def test_the_draw_is_that_of_its_seed_and_keeps_to_both_limits(crate):
         assert len(chosen.drawn) <= 3
         assert sum(job.cpu_s for job in chosen.jobs) <= 66.0
         assert not set(chosen.drawn) & set(chosen.needed)
+    chosen = draw(crate, 12, 0.5, 0)
+    assert {job.rule for job in chosen.too_long} == {"fit", "evaluate", "summarise"}
+    # of the substitute's run the inputs are in the crate, so only the fit is too long there
+    late = [output for output in outputs(chosen.too_long) if "drawn" in output]
+    assert late == [FIT.format("drawn")]
 
 
 def test_jobs_are_drawn_in_proportion_to_their_cost(crate):
@@ -93,14 +95,6 @@ def test_jobs_are_drawn_in_proportion_to_their_cost(crate):
     for rule, weight in weights.items():
         expected = 600 * weight / total
         assert abs(first[rule] - expected) < 4.0 * np.sqrt(expected) + 1.0
-
-
-def test_what_takes_too_long_is_told(crate):
-    chosen = draw(crate, 12, 0.5, 0)
-    assert {job.rule for job in chosen.too_long} == {"fit", "evaluate", "summarise"}
-    # of the substitute's run the inputs are in the crate, so only the fit is too long there
-    late = [output for output in outputs(chosen.too_long) if "drawn" in output]
-    assert late == [FIT.format("drawn")]
 
 
 @pytest.fixture
@@ -127,41 +121,33 @@ def rewrite(folder, name, kind, **arrays):
     artefacts.write(folder / name, kind, before.arrays | arrays, before.parameters, before.inputs)
 
 
-def test_digits_are_within_a_tolerance_or_not(remade):
-    name, X = FIT.format("drawn"), np.linspace(1.0, 2.0, 50)
-    rewrite(remade[1], name, "fit", X=X * (1 + 1e-9))
-    assert findings(remade)[name].outcome == DIFFERS
-    assert "1 of 2 arrays, most in X: by 1e-09" in findings(remade)[name].detail
-    assert findings(remade, metrics=1e-3)[name].outcome == DIFFERS
-    assert findings(remade, fit=1e-10)[name].outcome == DIFFERS
-    assert findings(remade, fit=1e-8)[name].outcome == CLOSE
-
-
-def test_times_alone_do_not_differ(remade):
-    name = FIT.format("drawn")
-    rewrite(remade[1], name, "fit", cpu_s=np.zeros(3))
-    table = remade[1] / TRIALS.format("had")
-    table.write_text(table.read_text().replace("1.0", "7.0"))
-    outcomes = findings(remade)
-    assert (outcomes[name].outcome, outcomes[TRIALS.format("had")].outcome) == (EQUAL, EQUAL)
+X = np.linspace(1.0, 2.0, 50)
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"n": np.arange(5) + 1}, {"X": np.ones(49)}, {"X": np.full(50, np.nan)}, {"Y": np.ones(1)}],
+    ("of", "change", "tolerances", "outcome", "detail"),
+    [
+        ("drawn", {"X": X * (1 + 1e-9)}, {}, DIFFERS, "1 of 2 arrays, most in X: by 1e-09"),
+        ("drawn", {"X": X * (1 + 1e-9)}, {"metrics": 1e-3}, DIFFERS, ""),
+        ("drawn", {"X": X * (1 + 1e-9)}, {"fit": 1e-10}, DIFFERS, ""),
+        ("drawn", {"X": X * (1 + 1e-9)}, {"fit": 1e-8}, CLOSE, ""),
+        ("drawn", {"cpu_s": np.zeros(3)}, {}, EQUAL, "but for times"),
+        ("drawn", {"n": np.arange(5) + 1}, {"fit": 1e9}, DIFFERS, ""),
+        ("drawn", {"X": np.ones(49)}, {"fit": 1e9}, DIFFERS, ""),
+        ("drawn", {"X": np.full(50, np.nan)}, {"fit": 1e9}, DIFFERS, ""),
+        ("drawn", {"Y": np.ones(1)}, {"fit": 1e9}, DIFFERS, ""),
+        ("had", {"cpu_s": np.zeros(3)}, {"fit": 1.0}, DIFFERS, "the crate has no more of it"),
+    ],
 )
-def test_whole_numbers_forms_and_missing_numbers_have_no_tolerance(remade, change):
-    name = FIT.format("drawn")
+def test_an_artefact_differs_but_for_times_and_digits_within_a_tolerance(
+    remade, of, change, tolerances, outcome, detail
+):
+    """Whole numbers, forms and missing numbers have none, nor has what is not in the crate."""
+    name = FIT.format(of)
     rewrite(remade[1], name, "fit", **change)
-    assert findings(remade, fit=1e9)[name].outcome == DIFFERS
-
-
-def test_what_is_not_in_the_crate_agrees_by_its_bytes_alone(remade):
-    name = FIT.format("had")
-    rewrite(remade[1], name, "fit", cpu_s=np.zeros(3))
-    finding = findings(remade, fit=1.0)[name]
-    assert finding.outcome == DIFFERS
-    assert "the crate has no more of it" in finding.detail
+    finding = findings(remade, **tolerances)[name]
+    assert finding.outcome == outcome
+    assert detail in finding.detail
 
 
 def test_what_was_not_made_or_cannot_be_read_is_told(remade):
@@ -229,33 +215,29 @@ def test_a_crate_of_other_code_is_not_done_again(crate, small_run):
         check_project(crate)
 
 
-def test_settings_of_a_crate_name_nothing_that_is_another_here(small_run, small_crate, forged):
-    assert check_project(read_crate(small_crate))["papers"] == ["config/papers/p"]
+@pytest.mark.parametrize(
+    ("changes", "members", "message"),
+    [
+        ({"effort": "paper"}, {}, "is said to be of two efforts"),
+        ({"seed": "x"}, {}, r"config/config\.yaml cannot be used.*seed"),
+        ({"my_methods": "../other.yaml"}, {}, "which is not the same in the crate and here"),
+        ({"my_methods": "/etc/passwd"}, {}, "which is not the same in the crate and here"),
+        ({"my_methods": "docs/m.yaml"}, {"docs/m.yaml": b"methods: {}\n"}, "not the same in the"),
+        ({"papers": ["mine"]}, {}, r"names 'mine/paper\.yaml', which is not the same"),
+        ({"papers": ["mine"]}, {"mine/paper.yaml": b"paper: mine\n"}, ""),
+    ],
+)
+def test_settings_of_a_crate_name_nothing_that_is_another_here(
+    small_run, small_crate, forged, changes, members, message
+):
     settings = read_crate(small_crate).settings
-
-    def checked(changes, **members):
-        content = yaml.safe_dump(settings | changes).encode()
-        return check_project(
-            read_crate(forged(small_crate, {"config/config.yaml": content} | members))
-        )
-
-    with pytest.raises(CrateError, match="is said to be of two efforts"):
-        checked({"effort": "paper"})
-    with pytest.raises(CrateError, match=r"config/config\.yaml cannot be used.*seed"):
-        checked({"seed": "x"})
-    text = b"methods: {}\n"
-    for name, content in (
-        ("../other.yaml", None),
-        ("/etc/passwd", None),
-        ("data/own/m.yaml", text),
-        ("docs/m.yaml", text),
-    ):
-        with pytest.raises(CrateError, match="which is not the same in the crate and here"):
-            checked({"my_methods": name}, **{name: content})
+    assert settings["papers"] == ["config/papers/p"]
     small_run.write("mine/paper.yaml", b"paper: mine\n")
-    with pytest.raises(CrateError, match=r"names 'mine/paper\.yaml', which is not the same"):
-        checked({"papers": ["mine"]})
-    assert checked({"papers": ["mine"]}, **{"mine/paper.yaml": b"paper: mine\n"})
+    content = yaml.safe_dump(settings | changes).encode()
+    crate = read_crate(forged(small_crate, {"config/config.yaml": content} | members))
+    expected = pytest.raises(CrateError, match=message) if message else contextlib.nullcontext()
+    with expected:
+        assert check_project(crate)["papers"] == ["mine"]
 
 
 def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
@@ -325,7 +307,7 @@ def test_the_certificate_has_what_was_recomputed_and_no_more(crate):
     )
     checked.messages = "no network"
     checked.redone = [job for job in crate.jobs if job.outputs == (done,)]
-    published = {"published": {"doi": "10.1/x", "sha256": crate.sha256}}
+    published = {"published": {"doi": "10.1/x", "sha256": file_sha256(crate.path)}}
     Path("config/config.yaml").write_text(yaml.safe_dump(published))
     write_certificate(checked, "out", checker="A. Body")
     document = yaml.safe_load(Path("out/codecheck.yml").read_text())
@@ -336,7 +318,7 @@ def test_the_certificate_has_what_was_recomputed_and_no_more(crate):
     assert (document["agrees"], document["not_recomputed"]) == (False, [lost])
     assert document["draw"]["seed"] == 3
     assert document["draw"]["tolerances"] == {"fit": 1e-6}
-    assert document["archive"] == {"sha256": crate.sha256, "substitutes": ["drawn"]}
+    assert document["archive"] == {"sha256": file_sha256(crate.path), "substitutes": ["drawn"]}
     assert document["messages"] == "no network"
     # 60 of 2 * (0.5 + 1 + 60 + 4 + 2) + 1 CPU seconds
     assert "1 of the run's 11 jobs were done again, which took 60.0 CPU s" in document["summary"]
@@ -352,22 +334,24 @@ def test_a_table_says_which_cell_differs(remade):
     (remade[1] / name).write_text("method,error,cpu_seconds\na,0.5,1.0\nb,0.2501,2.0\n")
     assert "[method=b].error: 0.25 -> 0.2501" in findings(remade)[name].detail
     assert findings(remade, table=1e-2)[name].outcome == CLOSE
+    (remade[1] / name).write_text("method,error,cpu_seconds\na,0.5,7.0\nb,0.25,2.0\n")
+    assert findings(remade)[name].outcome == EQUAL
     (remade[1] / name).write_bytes(b"\xff\xfe\x00")
     assert findings(remade, table=1e-2)[name].outcome == DIFFERS
 
 
-def test_verdicts_on_times_are_no_difference(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new", "timed", "outcome"),
+    [
+        ("partly,0.2 s", "reproduced,0.1 s", "fast", EQUAL),
+        ("partly,0.2 s", "reproduced,0.1 s", "good", DIFFERS),
+        ("0.5", "0.6", "fast", DIFFERS),
+    ],
+)
+def test_verdicts_on_times_are_no_difference(old, new, timed, outcome):
     before = "id,verdict,decided_by\nfast,partly,0.2 s\ngood,partly,0.5\n"
-
-    def outcome(after, timed):
-        for name, text in (("a.csv", before), ("b.csv", after)):
-            (tmp_path / name).write_text(text)
-        return _compare_tables(tmp_path / "a.csv", tmp_path / "b.csv", 0.0, {timed})[0]
-
-    after = before.replace("partly,0.2 s", "reproduced,0.1 s")
-    assert outcome(after, "fast") == EQUAL
-    assert outcome(after, "good") == DIFFERS
-    assert outcome(before.replace("0.5", "0.6"), "fast") == DIFFERS
+    after = before.replace(old, new)
+    assert compare_cells(before.encode(), after.encode(), 0.0, {timed})[0] == outcome
 
 
 def test_what_rests_on_other_data_is_not_recomputed(remade):
