@@ -8,13 +8,7 @@ import sys
 from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
 
-from privclust.command.arguments import (
-    add_command,
-    number,
-    positive_integer,
-    probability,
-    seed,
-)
+from privclust.command.arguments import add_command, number, positive_integer, probability, seed
 from privclust.command.output import print_result, progress
 
 if TYPE_CHECKING:
@@ -38,11 +32,7 @@ def add_to(commands) -> None:
     called = "called as (data, rng), returns an output; with --inside an estimator, a callable "
     called += "that returns one, or a callable of a data set"
     add("mechanism", metavar="MODULE:CALLABLE", help=called)
-    add(
-        "--inside",
-        action="store_true",
-        help="record the noisy values, replay on neighbours",
-    )
+    add("--inside", action="store_true", help="record the noisy values, replay on neighbours")
     add(
         "--epsilon",
         type=number,

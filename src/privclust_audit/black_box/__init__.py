@@ -10,12 +10,7 @@ from privclust_audit.black_box._bounds import (
     renyi_bound_from_counts,
 )
 from privclust_audit.black_box._events import Event
-from privclust_audit.black_box._result import (
-    CANNOT_TELL,
-    CONSISTENT,
-    VIOLATED,
-    AuditResult,
-)
+from privclust_audit.black_box._result import CANNOT_TELL, CONSISTENT, VIOLATED, AuditResult
 from privclust_audit.black_box._search import PairSearch, search_pair
 from privclust_audit.black_box._sensitivity_search import SensitivitySearch, numerical_sensitivity
 from privclust_audit.black_box._statistics import likelihood_ratio, vectorised

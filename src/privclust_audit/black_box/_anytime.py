@@ -22,12 +22,7 @@ from privclust_audit.black_box._result import (
     oddity,
     verdict_on,
 )
-from privclust_audit.black_box._runs import (
-    draw,
-    is_nan_alone,
-    name_of,
-    nan_alone,
-)
+from privclust_audit.black_box._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust_audit.black_box._wealth import Counts, Wealth
 
 _GROWTH = 4  # of the runs from one attempt to the next: as many are counted as three times chose

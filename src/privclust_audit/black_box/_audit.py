@@ -20,12 +20,7 @@ from privclust_audit.black_box._result import (
     oddity,
     verdict_on,
 )
-from privclust_audit.black_box._runs import (
-    draw,
-    is_nan_alone,
-    name_of,
-    nan_alone,
-)
+from privclust_audit.black_box._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust_audit.black_box._statistics import Statistic
 from privclust_audit.black_box.neighbours import check_pair, refuse_equal
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from privclust_audit.faults import (
-    _clustering,
-    _fits,
-    _patterns,
-    _sparse_vector,
-    _textbook,
-)
+from privclust_audit.faults import _clustering, _fits, _patterns, _sparse_vector, _textbook
 from privclust_audit.faults._fault import Fault
 
 FAULTS: dict[str, Fault] = {

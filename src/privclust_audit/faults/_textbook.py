@@ -7,12 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust_audit.faults._fault import (
-    SNIPER,
-    Fault,
-    LaplaceNoise,
-    batched,
-)
+from privclust_audit.faults._fault import SNIPER, Fault, LaplaceNoise, batched
 
 _CLAIM = 0.1
 _COUNTS = "one of five counts changes by 1"

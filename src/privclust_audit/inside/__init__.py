@@ -20,12 +20,7 @@ from privclust_audit.inside._pair import (
 )
 from privclust_audit.inside._ratio import ReleasedLaw, ReleasedRatio
 from privclust_audit.inside._recorder import RecordedRelease
-from privclust_audit.inside._search import (
-    Finding,
-    InsideResult,
-    Site,
-    look_inside,
-)
+from privclust_audit.inside._search import Finding, InsideResult, Site, look_inside
 
 __all__ = [
     "CANNOT_TELL",

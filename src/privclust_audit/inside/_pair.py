@@ -20,13 +20,7 @@ from privclust.privacy.guarantee import Guarantee, NoiseWarning
 from privclust.privacy.measurements import PRICE_TOLERANCE
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._changes import Change, change_of
-from privclust_audit.inside._claim import (
-    Claim,
-    Cost,
-    cost_of,
-    known_noise,
-    shared_noise,
-)
+from privclust_audit.inside._claim import Claim, Cost, cost_of, known_noise, shared_noise
 from privclust_audit.inside._foreign import seen_samplers
 from privclust_audit.inside._outputs import differences
 from privclust_audit.inside._recorder import (
@@ -248,10 +242,7 @@ def inspect_pair(
 
 
 def run(
-    fit: Callable,
-    data: Any,
-    settings: Settings,
-    frozen: Sequence[RecordedRelease] | None = None,
+    fit: Callable, data: Any, settings: Settings, frozen: Sequence[RecordedRelease] | None = None
 ) -> Run:
     """Return a recorded run; with frozen releases, a replay."""
     arguments = data if isinstance(data, tuple) else (data,)

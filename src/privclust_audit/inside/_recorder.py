@@ -101,11 +101,7 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        seed: int = 0,
-        *,
-        quiet: bool = False,
-        frozen: Sequence[RecordedRelease] | None = None,
+        self, seed: int = 0, *, quiet: bool = False, frozen: Sequence[RecordedRelease] | None = None
     ) -> None:
         self.releases: list[RecordedRelease] = []
         self.divergence = ""

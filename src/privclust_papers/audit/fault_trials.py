@@ -10,12 +10,7 @@ import numpy as np
 
 from privclust.core.validation import check_option
 from privclust_audit import inside
-from privclust_audit.black_box import (
-    CANNOT_TELL,
-    VIOLATED,
-    audit_mechanism,
-    likelihood_ratio,
-)
+from privclust_audit.black_box import CANNOT_TELL, VIOLATED, audit_mechanism, likelihood_ratio
 from privclust_audit.faults import FAULTS, Fault
 from privclust_papers.audit.data import audit_trial
 from privclust_papers.audit.sniper import sniper

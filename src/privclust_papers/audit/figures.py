@@ -19,13 +19,7 @@ from privclust_papers.pipeline.words import (
     VIOLATED,
 )
 from privclust_papers.report.drawing.panels import caption, put_table
-from privclust_papers.report.drawing.style import (
-    BELOW,
-    Drawing,
-    MethodStyle,
-    Results,
-    canvas,
-)
+from privclust_papers.report.drawing.style import BELOW, Drawing, MethodStyle, Results, canvas
 
 FAMILIES = {
     "control": "controls",

@@ -21,12 +21,7 @@ from privclust.sketches import (
 )
 from privclust.synthetic.clusters import MixtureRows, draw_mixture
 from privclust_papers.ckm.data import GENERATED
-from privclust_papers.ckm.methods import (
-    NORM2,
-    VARIANCE,
-    attained_snr,
-    trial_frequencies,
-)
+from privclust_papers.ckm.methods import NORM2, VARIANCE, attained_snr, trial_frequencies
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.shared.rows import Point
 from privclust_papers.shared.statements import Check, Setting, without_rows

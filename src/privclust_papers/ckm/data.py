@@ -19,12 +19,7 @@ from privclust.synthetic.clusters import MixtureRows, draw_mixture
 from privclust_papers.datasets import lifesci
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.dotted import COMPLETE, construct
-from privclust_papers.shared.rows import (
-    Dataset,
-    Point,
-    centers_of,
-    random_subset,
-)
+from privclust_papers.shared.rows import Dataset, Point, centers_of, random_subset
 
 GENERATED = "generated as the paper describes"
 OTHER_MIXTURE = "generated: not the paper's mixture"

@@ -31,13 +31,7 @@ from privclust_papers.ckm.panels import (
     strip,
 )
 from privclust_papers.pipeline.words import is_substitute
-from privclust_papers.report.drawing.panels import (
-    caption,
-    cell,
-    counted,
-    outside_note,
-    put_table,
-)
+from privclust_papers.report.drawing.panels import caption, cell, counted, outside_note, put_table
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _WIDTH = 9.5

@@ -131,9 +131,7 @@ def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     }
 
 
-def _small_files_and_sizes(
-    path: str | os.PathLike[str],
-) -> tuple[dict[str, bytes], dict[str, int]]:
+def _small_files_and_sizes(path: str | os.PathLike[str]) -> tuple[dict[str, bytes], dict[str, int]]:
     """Return the files with annotations and names, and the size of each image, by its folder."""
     seen: set[str] = set()
     contents: dict[str, bytes] = {}

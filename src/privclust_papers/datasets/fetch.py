@@ -35,13 +35,7 @@ from privclust_papers.datasets.network import (
     why_failed,
     worth_retrying,
 )
-from privclust_papers.datasets.registry import (
-    DataError,
-    Dataset,
-    Part,
-    Source,
-    Substitute,
-)
+from privclust_papers.datasets.registry import DataError, Dataset, Part, Source, Substitute
 from privclust_papers.settings.dotted import load_object
 
 RECEIPT = "receipt.json"
@@ -492,6 +486,5 @@ def _no_source(dataset: Dataset, failures: list[str]) -> DataError:
     advice += ["try again later"] if any(s.kind == "url" for s in dataset.sources) else []
     advice += ["allow substitutes (`substitutes: true`)"] if has_substitute else []
     return DataError(
-        f"{dataset.name} cannot be had; tried: {'; '.join(failures)}",
-        ", or ".join(advice),
+        f"{dataset.name} cannot be had; tried: {'; '.join(failures)}", ", or ".join(advice)
     )

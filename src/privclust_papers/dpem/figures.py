@@ -21,12 +21,7 @@ from privclust_papers.report.drawing.panels import (
     put_table,
     tell_hidden_curves,
 )
-from privclust_papers.report.drawing.style import (
-    Drawing,
-    MethodStyle,
-    Results,
-    canvas,
-)
+from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 9.5  # inches, of a table
 _MAX_NATS = 12.0  # below the best that a panel shows

@@ -11,12 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from privclust.report.figures import PALETTE
 from privclust_papers.dpsc.metrics import distance_of_random
-from privclust_papers.dpsc.panels import (
-    by_epsilon,
-    chain_lines,
-    circle_panel,
-    epsilon_colors,
-)
+from privclust_papers.dpsc.panels import by_epsilon, chain_lines, circle_panel, epsilon_colors
 from privclust_papers.report.drawing.panels import (
     BAND,
     caption,

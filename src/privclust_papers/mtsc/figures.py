@@ -18,12 +18,7 @@ from privclust_papers.report.comparison import (
     interval,
     select,
 )
-from privclust_papers.report.drawing.style import (
-    Drawing,
-    MethodStyle,
-    Results,
-    canvas,
-)
+from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
 _TOP_METHOD = "mtsc"  # the method whose curve lies above the others
 _SWEEPS = (

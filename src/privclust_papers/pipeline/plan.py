@@ -28,12 +28,7 @@ from privclust_papers.pipeline.user_config import (
     load_own_data,
     paper_of_own_data,
 )
-from privclust_papers.settings.config import (
-    ConfigError,
-    load_validated,
-    load_yaml,
-    validate,
-)
+from privclust_papers.settings.config import ConfigError, load_validated, load_yaml, validate
 
 DEFAULT_MIRROR = "../shared/data"
 _STYLE = ("colour", "marker", "promise", "line")  # of a method's curves

@@ -173,9 +173,7 @@ def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
 
 
 def run_block(
-    spec: Mapping[str, Any],
-    dataset: Arrays | None,
-    shared: Arrays | None = None,
+    spec: Mapping[str, Any], dataset: Arrays | None, shared: Arrays | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Fit a batch of methods on the tasks of one block.
 
@@ -283,10 +281,7 @@ def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Gen
 
 
 def _instance_data(
-    spec: Mapping[str, Any],
-    point: Mapping[str, Any],
-    trial: int,
-    dataset: Arrays | None,
+    spec: Mapping[str, Any], point: Mapping[str, Any], trial: int, dataset: Arrays | None
 ) -> TrialData:
     """Make the data of an instance."""
     return load_object(spec["data"])(point, trial, TrialStreams(spec, point, trial), dataset)

@@ -17,9 +17,7 @@ def columns_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.nd
 
 
 def tables_of(
-    metrics: Mapping[str, np.ndarray],
-    labels: Mapping[str, str],
-    groups: Sequence[Sequence[str]],
+    metrics: Mapping[str, np.ndarray], labels: Mapping[str, str], groups: Sequence[Sequence[str]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the trials of an experiment and their summary: `trials_table`, `summary_table`.
 

@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privclust_papers.pipeline.words import OWN_CLAIM
-from privclust_papers.settings.config import (
-    ConfigError,
-    load_validated,
-    load_yaml,
-    validate,
-)
+from privclust_papers.settings.config import ConfigError, load_validated, load_yaml, validate
 from privclust_papers.settings.dotted import load_object
 
 _LARGEST_BOUND = 1e100

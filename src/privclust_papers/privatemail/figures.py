@@ -39,12 +39,7 @@ from privclust_papers.report.drawing.panels import (
     rows_of,
     statistics,
 )
-from privclust_papers.report.drawing.style import (
-    Drawing,
-    MethodStyle,
-    Results,
-    canvas,
-)
+from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 10.5
 _DATA_SETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "cars196": "Cars196"}

@@ -12,12 +12,7 @@ from matplotlib.figure import FigureBase
 
 from privclust.metrics.retrieval import recall_ceiling
 from privclust_papers.privatemail.metrics import N_RETURNED
-from privclust_papers.report.drawing.panels import (
-    legend_below,
-    limits,
-    rows_of,
-    statistics,
-)
+from privclust_papers.report.drawing.panels import legend_below, limits, rows_of, statistics
 from privclust_papers.report.drawing.style import MethodStyle, Results
 
 FEW_CLASSES = 20  # up to which each has a colour of its own

@@ -34,13 +34,7 @@ from privclust_papers.datasets.fetch import RECEIPT, Receipt, read_receipt
 from privclust_papers.pipeline import layout
 from privclust_papers.pipeline.plan import Plan
 from privclust_papers.pipeline.project_files import CONFIG, project_files
-from privclust_papers.report.run_records import (
-    Job,
-    is_code,
-    made_from,
-    own_data,
-    read_content,
-)
+from privclust_papers.report.run_records import Job, is_code, made_from, own_data, read_content
 from privclust_papers.settings.config import ConfigError
 
 METADATA = "ro-crate-metadata.json"

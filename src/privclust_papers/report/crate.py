@@ -27,12 +27,7 @@ from privclust_papers.datasets.registry import Dataset
 from privclust_papers.pipeline import artefacts
 from privclust_papers.pipeline.plan import Plan
 from privclust_papers.pipeline.project_files import WORKFLOW
-from privclust_papers.report.run_records import (
-    Job,
-    is_code,
-    own_data,
-    read_content,
-)
+from privclust_papers.report.run_records import Job, is_code, own_data, read_content
 
 # The kind of artefact that a rule writes.
 _KINDS = {
@@ -393,10 +388,7 @@ def _add_software(run: _Run) -> list[dict[str, str]]:
     versions = {("python", platform.python_version()), *run.versions}
     return [
         run.add(
-            f"#software/{name}-{version}",
-            "SoftwareApplication",
-            name=name,
-            softwareVersion=version,
+            f"#software/{name}-{version}", "SoftwareApplication", name=name, softwareVersion=version
         )
         for name, version in sorted(versions)
     ]

@@ -23,19 +23,8 @@ from privclust_papers.report.checks import (
     WITHOUT_INTERVAL,
     at_chance,
 )
-from privclust_papers.report.comparison import (
-    FEWEST,
-    compare,
-    compare_margins,
-    select,
-)
-from privclust_papers.report.sentences import (
-    FAILS,
-    HOLDS,
-    Wording,
-    capitalised,
-    outcome,
-)
+from privclust_papers.report.comparison import FEWEST, compare, compare_margins, select
+from privclust_papers.report.sentences import FAILS, HOLDS, Wording, capitalised, outcome
 
 REPRODUCED = "reproduced"
 CONSISTENT = "consistent"
@@ -262,10 +251,7 @@ def _judge_printed(
 
 
 def _judge_margins(
-    head: Mapping[str, str],
-    method: str,
-    printed: pd.DataFrame,
-    trials: Mapping[str, pd.DataFrame],
+    head: Mapping[str, str], method: str, printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame]
 ) -> list[dict[str, str]]:
     """Judge by how much each printed mean of a target lies above a method's, each on its own."""
     entries = printed[printed["target"] == head["target"]]

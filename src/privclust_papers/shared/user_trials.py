@@ -12,12 +12,7 @@ import numpy as np
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.pipeline.words import ROWS, ROWS_OUTSIDE
 from privclust_papers.settings.config import ConfigError
-from privclust_papers.shared.rows import (
-    TEST_PART,
-    Dataset,
-    Point,
-    random_split,
-)
+from privclust_papers.shared.rows import TEST_PART, Dataset, Point, random_split
 
 
 def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:

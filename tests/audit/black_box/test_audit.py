@@ -6,12 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from privclust_audit.black_box import (
-    _events,
-    audit_mechanism,
-    draws_needed,
-    likelihood_ratio,
-)
+from privclust_audit.black_box import _events, audit_mechanism, draws_needed, likelihood_ratio
 
 
 def laplace(data, rng):

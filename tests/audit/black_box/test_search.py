@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust_audit.black_box import (
-    add_remove,
-    move_one,
-    replace_one,
-    search_pair,
-)
+from privclust_audit.black_box import add_remove, move_one, replace_one, search_pair
 
 
 def mechanism(data, rng):

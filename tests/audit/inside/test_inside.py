@@ -379,11 +379,7 @@ def test_sound_code_of_others_by_opendp():
 
 @pytest.mark.parametrize(
     ("subject", "kind"),
-    [
-        (scale_of_the_data, "control flow"),
-        (noise_only_if, "control flow"),
-        (beside, "output"),
-    ],
+    [(scale_of_the_data, "control flow"), (noise_only_if, "control flow"), (beside, "output")],
 )
 def test_faults_of_others(subject, kind):
     result = look_inside(subject, n_pairs=80)

@@ -69,11 +69,7 @@ def test_norms_are_those_of_the_closed_form_at_either_scale():
 def test_at_the_total_variance_norms_do_not_depend_on_the_data_s_scale():
     frequencies = checks.trial_frequencies(np.random.default_rng(0), 3, 400)
     norms = []
-    for size in (
-        1.0,
-        4.0,
-        16.0,
-    ):  # beside which a unit covariance is nothing
+    for size in (1.0, 4.0, 16.0):  # beside which a unit covariance is nothing
         means = 100.0 * size * np.random.default_rng(1).standard_normal((4, 3))
         data = checks.without_rows({**SIZES, "means": means, "frequencies": frequencies})
         norms.append(float(checks.measure_norm(data, streams(SIZES), "total")["norm2"]))

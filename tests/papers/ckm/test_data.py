@@ -12,12 +12,7 @@ from privclust_papers.ckm import methods as compression_methods
 from privclust_papers.ckm import metrics as evaluation
 from privclust_papers.ckm.methods import kmeans_at_snr, kmeans_on_devices
 from privclust_papers.datasets import lifesci
-from privclust_papers.pipeline.runner import (
-    TrialData,
-    TrialStreams,
-    merge_shards,
-    run_method,
-)
+from privclust_papers.pipeline.runner import TrialData, TrialStreams, merge_shards, run_method
 from privclust_papers.settings.config import ConfigError
 
 POINT = {"n_samples": 3000, "n_clusters": 3, "n_features": 4, "n_frequencies": 120}

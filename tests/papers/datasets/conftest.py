@@ -15,12 +15,7 @@ import pytest
 
 from privclust_papers.datasets.fetch import resolve_mirror
 from privclust_papers.datasets.hopkins155 import content_sha256
-from privclust_papers.datasets.registry import (
-    Dataset,
-    Source,
-    Substitute,
-    load_datasets,
-)
+from privclust_papers.datasets.registry import Dataset, Source, Substitute, load_datasets
 
 ROOT = Path(__file__).parents[3]
 

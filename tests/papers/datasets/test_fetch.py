@@ -14,13 +14,7 @@ import pytest
 
 from privclust_papers.datasets import fetch as fetching
 from privclust_papers.datasets import network
-from privclust_papers.datasets.fetch import (
-    fetch,
-    load,
-    read_receipt,
-    resolve_mirror,
-    source_of,
-)
+from privclust_papers.datasets.fetch import fetch, load, read_receipt, resolve_mirror, source_of
 from privclust_papers.datasets.hopkins155 import content_sha256
 from privclust_papers.datasets.registry import DataError, Part, Source
 from privclust_papers.settings.config import ConfigError

@@ -166,8 +166,7 @@ def test_methods_get_what_their_class_accepts():
     np.testing.assert_array_equal(found["bases"], again["bases"])
     other = streams(POINT, method="other")
     assert not np.array_equal(
-        found["bases"],
-        subspaces.fit_subspaces(SuLQKPlanes, {"epsilon": 0.5}, data, other)["bases"],
+        found["bases"], subspaces.fit_subspaces(SuLQKPlanes, {"epsilon": 0.5}, data, other)["bases"]
     )
 
 

@@ -10,12 +10,7 @@ from matplotlib.colors import same_color
 from privclust_papers.dpsc import figures as dpsc
 from privclust_papers.dpsc.metrics import distance_of_random
 from privclust_papers.pipeline.plan import styles_in
-from privclust_papers.report.drawing.style import (
-    Results,
-    note_of,
-    save,
-    styles_of,
-)
+from privclust_papers.report.drawing.style import Results, note_of, save, styles_of
 from privclust_papers.settings.config import load_yaml
 
 CONFIG = "config/papers/dpsc/paper.yaml"

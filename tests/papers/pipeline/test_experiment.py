@@ -48,18 +48,12 @@ def test_swept_values_stand_together_trial_by_trial(sweeping):
     whole = replace(sweeping, block=100)
     first, second = [{"eps": 0.1}, {"eps": 1.0}, {"eps": 9.0}], [{"eps": 0.1}, {"eps": 1.0}]
     assert whole.blocks == [
-        [
-            ({"d": 1}, 0, first),
-            ({"d": 1}, 1, first),
-            ({"d": 2}, 0, second),
-            ({"d": 2}, 1, second),
-        ]
+        [({"d": 1}, 0, first), ({"d": 1}, 1, first), ({"d": 2}, 0, second), ({"d": 2}, 1, second)]
     ]
 
 
 @pytest.mark.parametrize(
-    ("block", "sizes"),
-    [(1, [3, 3, 2, 2]), (3, [3, 3, 4]), (4, [6, 4]), (7, [8, 2]), (10, [10])],
+    ("block", "sizes"), [(1, [3, 3, 2, 2]), (3, [3, 3, 4]), (4, [6, 4]), (7, [8, 2]), (10, [10])]
 )
 def test_blocks_end_with_the_instance_that_fills_them(sweeping, block, sizes):
     cut = replace(sweeping, block=block)

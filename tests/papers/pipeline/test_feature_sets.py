@@ -76,10 +76,7 @@ def test_one_network_for_all_sets():
 
 
 def test_networks_that_stand_in_for_the_papers_are_named():
-    theirs, with_head = (
-        entry(published="ResNet-50"),
-        entry(published="CGD"),
-    )
+    theirs, with_head = (entry(published="ResNet-50"), entry(published="CGD"))
     given = GivenFeatures("mine", "mine.npz", "classes")
     assert other_networks([theirs, with_head, given]) == (
         "features of EfficientNet-Lite0 in place of ResNet-50 and CGD"

@@ -14,12 +14,7 @@ from privclust_papers.pipeline.runner import TrialData
 from privclust_papers.privatemail import figures as privatemail
 from privclust_papers.privatemail import panels as privatemail_panels
 from privclust_papers.privatemail.metrics import evaluate_retrieval
-from privclust_papers.report.drawing.style import (
-    Results,
-    note_of,
-    save,
-    styles_of,
-)
+from privclust_papers.report.drawing.style import Results, note_of, save, styles_of
 from privclust_papers.settings.config import load_yaml
 
 CONFIG = "config/papers/privatemail/paper.yaml"

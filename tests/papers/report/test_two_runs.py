@@ -7,12 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust_papers.report.two_runs import (
-    NoRunError,
-    compare_runs,
-    read_cells,
-    read_run,
-)
+from privclust_papers.report.two_runs import NoRunError, compare_runs, read_cells, read_run
 
 VERDICTS = pd.DataFrame(
     {"id": ["c1", "c2", "t/a/mean"], "verdict": ["reproduced", "partly", "not run"], "data": "made"}
@@ -55,9 +50,7 @@ def numbers(outcome):
 
 def test_a_run_is_equal_to_itself_and_to_one_that_took_longer(before, tmp_path):
     slower = write(
-        tmp_path / "after",
-        fig=FIGURE.assign(cpu_seconds=7.0),
-        tab=TABLE.assign(mean=[1.0, 90.0]),
+        tmp_path / "after", fig=FIGURE.assign(cpu_seconds=7.0), tab=TABLE.assign(mean=[1.0, 90.0])
     )
     outcome = compare_runs(before, slower)
     assert outcome.is_equal

@@ -72,7 +72,7 @@ HASTE = {
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "8"),
     ],
     "cluster-generic": [
-        *("--jobs", "6", "--latency-wait", "5", "--seconds-between-status-checks", "1"),
+        *("--jobs", "6", "--latency-wait", "5", "--seconds-between-status-checks", "1")
     ],
 }
 

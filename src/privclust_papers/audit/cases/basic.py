@@ -6,12 +6,7 @@ import numpy as np
 
 from privclust.privacy import Neighbours, Sensitivity, measurements
 from privclust_audit.black_box import vectorised
-from privclust_papers.audit.cases.audit_case import (
-    AuditCase,
-    along,
-    laplace_ratio,
-    repeated,
-)
+from privclust_papers.audit.cases.audit_case import AuditCase, along, laplace_ratio, repeated
 
 _UNIT_L1 = Sensitivity(1.0, "l1", Neighbours.ADD_REMOVE, "one row is one count")
 _UNIT_L2 = Sensitivity(1.0, "l2", Neighbours.ADD_REMOVE, "one row is one count")

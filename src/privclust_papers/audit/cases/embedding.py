@@ -8,12 +8,7 @@ import numpy as np
 
 from privclust.embedding import DPdSNE, PrivateMail, PrivatePCA, PrivateRandomProjection, unit_rows
 from privclust_audit.black_box import vectorised
-from privclust_papers.audit.cases.audit_case import (
-    N_PUBLIC,
-    AuditCase,
-    along,
-    public_features,
-)
+from privclust_papers.audit.cases.audit_case import N_PUBLIC, AuditCase, along, public_features
 
 _AXES = np.eye(2)
 _LABELS = 10, 80  # each of half of the public images

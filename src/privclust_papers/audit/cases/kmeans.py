@@ -8,20 +8,9 @@ import math
 import numpy as np
 
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans
-from privclust.sketches import (
-    Sketch,
-    corrected_sigma_xi,
-    printed_sigma_xi,
-    release,
-    scrambled,
-)
+from privclust.sketches import Sketch, corrected_sigma_xi, printed_sigma_xi, release, scrambled
 from privclust_audit.black_box import vectorised
-from privclust_papers.audit.cases.audit_case import (
-    AuditCase,
-    along,
-    laplace_ratio,
-    repeated,
-)
+from privclust_papers.audit.cases.audit_case import AuditCase, along, laplace_ratio, repeated
 from privclust_papers.audit.cases.recorded import RecordedFit, two_crowds
 
 _BOX = (-1.0, 1.0)

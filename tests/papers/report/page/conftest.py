@@ -23,13 +23,7 @@ def method(name, label, **params):
     """One method as `Jobs.page_spec` has it."""
     steps = [["pkg.AppendOne", {}]] if name == "lrr" else []
     path = f"pkg.{name.upper()}"
-    return {
-        "name": name,
-        "label": label,
-        "estimator": path,
-        "params": params,
-        "transforms": steps,
-    }
+    return {"name": name, "label": label, "estimator": path, "params": params, "transforms": steps}
 
 
 def experiment(paper, methods, dataset=None, grid=(), trials=(0, 1), swept=()):
@@ -90,7 +84,7 @@ def run():
                     "conference": {"name": "ICML"},
                     "start": 7,
                     "end": 9,
-                },
+                }
             ],
         },
         "papers": [
@@ -144,20 +138,8 @@ def run():
         *(
             claim(f"n/{name}/mean/", "mtsc", "mtsc_tab1", f"{name} mean error: {printed}", *rest)
             for name, printed, *rest in (
-                (
-                    "MTSC",
-                    "1.60",
-                    "not comparable",
-                    f"ours is 1.5 ({ci} 1 to 2) {trials}",
-                    ours,
-                ),
-                (
-                    "LRR",
-                    "10.2",
-                    "not comparable",
-                    f"ours is 9.7 ({ci} 9 to 11) {trials}",
-                    ours,
-                ),
+                ("MTSC", "1.60", "not comparable", f"ours is 1.5 ({ci} 1 to 2) {trials}", ours),
+                ("LRR", "10.2", "not comparable", f"ours is 9.7 ({ci} 9 to 11) {trials}", ours),
                 ("SSC", "2.50", "not run", "", ""),
             )
         ),
