@@ -69,7 +69,6 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> int:
-    """Audit a mechanism; the outcome goes to the standard output."""
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # as `python -m` does
     if args.inside:
@@ -105,7 +104,6 @@ def _run(args) -> int:
 
 
 def _look_inside(args) -> int:
-    """Search for neighbours that break what a fit promises, from the inside."""
     if len(args.data or ()) > 1:
         args.usage_error("--data takes MODULE:ARRAY or one file with --inside")
     if args.neighbours == "other":
@@ -162,7 +160,6 @@ def _pair(args) -> tuple:
 
 
 def _check(args, data, neighbour) -> None:
-    """Refuse two data sets on which no audit of the claim makes sense, by their names."""
     from privclust.privacy.sensitivity import Neighbours
     from privclust_audit.black_box.neighbours import check_pair, refuse_equal
 
@@ -179,7 +176,6 @@ def _check(args, data, neighbour) -> None:
 
 
 def _file(path: str) -> np.ndarray:
-    """All records of a file (n, d)."""
     import numpy as np
 
     from privclust.records.streams import chunks
@@ -190,7 +186,6 @@ def _file(path: str) -> np.ndarray:
 
 
 def _callable(name: str, signature: str, n_arguments: int) -> Callable:
-    """An object that can be called with so many arguments."""
     from privclust.core.validation import signature_of
 
     function = _object(name)

@@ -42,7 +42,6 @@ class _Runs:
         self.n = 0
 
     def up_to(self, n: int):
-        """Make runs until there are n on each data set; return the new ones."""
         data, neighbour = self._pair
         piece = draw(self._mechanism, data, neighbour, n - self.n, self._rng, self._progress)
         self._pieces.append(piece)
@@ -50,7 +49,6 @@ class _Runs:
         return piece
 
     def all(self):
-        """All runs on either data set, as two arrays or two lists."""
         joined = []
         for k in (0, 1):
             pieces = [piece[k] for piece in self._pieces]
@@ -84,7 +82,6 @@ class _Attempt:
         ]
 
     def count(self, outputs) -> None:
-        """Count runs that follow."""
         scores = {
             k: [self._roundings[k](_statistics.score(self._statistics[k], one)) for one in outputs]
             for k in sorted({choice.statistic for choice in self._choices})
@@ -123,7 +120,6 @@ class _Attempt:
         return any(one.against(epsilon, delta) >= -np.log(self._alpha) for one in wealths)
 
     def bounds(self) -> tuple[float, float]:
-        """Lower bounds on epsilon and on delta."""
         epsilon, delta = self._claim
         return (
             max(wealth.epsilon_bound(delta, self._alpha) for wealth in self._wealths),
@@ -131,7 +127,6 @@ class _Attempt:
         )
 
     def events(self) -> tuple[Event, Event]:
-        """The events for epsilon and for delta, which may be one."""
         names = _statistics.names(self._statistics)
         events = [
             _events.described(

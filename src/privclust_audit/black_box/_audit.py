@@ -221,5 +221,4 @@ def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alph
 
 
 def _part(outputs, start: int, stop: int):
-    """The runs of both data sets from one number to another."""
     return tuple(one[start:stop] for one in outputs)

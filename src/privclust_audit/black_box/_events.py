@@ -94,7 +94,6 @@ class Rounding:
         return cls(centre, min(max(spread, floor), float(np.finfo(float).max)))
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Rounded scores (n,), relative to the centre."""
         with np.errstate(over="ignore"):
             shifted = scores - self.centre
         finite = np.isfinite(shifted)
@@ -174,7 +173,6 @@ def _candidates(scores: np.ndarray) -> np.ndarray:
 
 
 def _counts(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """How many scores lie on either side of each threshold, inclusive (2, n_thresholds)."""
     values = np.sort(scores)
     at_least = values.size - np.searchsorted(values, thresholds, side="left")
     at_most = np.searchsorted(values, thresholds, side="right")

@@ -223,7 +223,6 @@ def _extent(pairs):
 
 
 def _distance(function, pair, norm: str) -> float:
-    """How far apart the function's values are."""
     values = [np.asarray(function(one)) for one in pair]
     if values[0].shape != values[1].shape:
         raise ValueError(

@@ -229,7 +229,6 @@ def _linear(weights: np.ndarray) -> Callable:
 
 
 def _nearest_means(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Direction from one mean to the other: which of the two is nearer."""
     return Z[y == 1].mean(axis=0) - Z[y == 0].mean(axis=0)
 
 

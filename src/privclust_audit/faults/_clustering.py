@@ -26,7 +26,6 @@ ALL_LEAVES = LaplaceNoise(_leaves, 1.0)
 
 
 def _sums(data) -> np.ndarray:
-    """Sums of rows (n, d), clipped to [-1, 1]."""
     return np.clip(data, -1.0, 1.0).sum(axis=0)
 
 
@@ -61,7 +60,6 @@ TWO_ROUNDS = LaplaceNoise(lambda data: np.repeat(_sums(data)[:1], 2), 4.0)
 
 
 def _count_and_sums(data) -> np.ndarray:
-    """The number of rows, and their sums."""
     return np.append(len(data), _sums(data))
 
 
@@ -92,7 +90,6 @@ def _scaled_total(data) -> float:
 
 
 def _longest(data) -> float:
-    """The largest norm of a row, with a floor."""
     return max(float(np.linalg.norm(data, axis=1).max(initial=0.0)), 1e-3)
 
 

@@ -105,7 +105,6 @@ class LaplaceNoise:
         self._value, self._scale = value, scale
 
     def _law(self, data) -> tuple[np.ndarray, np.ndarray]:
-        """Centre and scale of the outputs (d,)."""
         value = np.atleast_1d(np.asarray(self._value(data), dtype=float))
         scale = self._scale(data) if callable(self._scale) else self._scale
         return value, np.broadcast_to(np.asarray(scale, dtype=float), value.shape)
@@ -116,7 +115,6 @@ class LaplaceNoise:
         return rng.laplace(value, scale, (n, value.size))
 
     def __call__(self, data, rng: np.random.Generator) -> np.ndarray:
-        """Return one output (d,)."""
         return self.many(data, rng, 1)[0]
 
     def log_density(self, outputs: np.ndarray, data: Any) -> np.ndarray:

@@ -54,7 +54,6 @@ def refused_n(data, rng, n):
 
 
 def _thirds(data) -> np.ndarray:
-    """How many rows, of [0, 1), lie in each third."""
     return np.bincount((np.asarray(data) * _CLUSTERS).astype(int), minlength=_CLUSTERS)
 
 

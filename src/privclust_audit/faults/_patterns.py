@@ -42,7 +42,6 @@ def noisy_divisor(data, rng, n):
 
 
 def _counts(data) -> np.ndarray:
-    """How many rows are of each category."""
     return (np.asarray(data)[:, None] == _CATEGORIES).sum(axis=0)
 
 
@@ -59,7 +58,6 @@ CLIPPED = LaplaceNoise(_total, 1.0)
 
 
 def _largest(data) -> float:
-    """The largest row, taken for the sensitivity."""
     return float(np.max(data, initial=0.0))
 
 
@@ -71,7 +69,6 @@ SPENT_IN_HALVES = LaplaceNoise(lambda data: (len(data), len(data)), 2.0)
 
 
 def _signed_total(data) -> float:
-    """Sum of rows in [-1, 1]."""
     return float(np.clip(data, -1.0, 1.0).sum())
 
 

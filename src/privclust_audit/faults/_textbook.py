@@ -16,7 +16,6 @@ _DING = "Z. Ding et al., 'Detecting violations of differential privacy', CCS 201
 
 
 def _itself(data):
-    """The data, which are numbers already."""
     return data
 
 
@@ -102,7 +101,6 @@ def redrawn_geometric(data, rng, n):
 
 
 def _redrawn_density(outputs, data):
-    """Logarithm of the probability of outputs."""
     return np.log(_geometric(data, True))[np.asarray(outputs)]
 
 
@@ -154,7 +152,6 @@ def prefix_sums(data, rng, n):
 
 
 def _prefix_density(outputs, data):
-    """Log-density of sums, through the elements."""
     elements = np.diff(outputs, axis=-1, prepend=0.0)
     return -np.abs(elements - data).sum(axis=-1) / len(data)
 

@@ -97,7 +97,6 @@ class _Differences:
         ).ravel()
 
     def norm(self, name):
-        """Return the norm, as a float."""
         ones, others = self._values
         if self._bits is None:
             moved = ones - others
@@ -120,12 +119,10 @@ class _Differences:
         return float(max(map(abs, moved), default=Fraction(0)) - bound)
 
     def has_both_signs(self):
-        """Return whether some entries grow and others fall."""
         moved = self._fractions()
         return any(each > 0 for each in moved) and any(each < 0 for each in moved)
 
     def _fractions(self):
-        """Return entries that differ, as fractions."""
         ones, others = (value.ravel() for value in self._values)
         places = np.flatnonzero(ones != others)
         if self._bits is None:

@@ -113,7 +113,6 @@ def _changes(one: RecordedRelease, other: RecordedRelease) -> np.ndarray:
 
 
 def _comes_out(release: RecordedRelease, output: Any) -> bool:
-    """Whether every number that was released is in the output, to the last bit."""
     found = set(_numbers(output))
     return all(number in found for number in _numbers(release.released))
 

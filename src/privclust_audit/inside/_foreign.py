@@ -59,8 +59,6 @@ class _Noise(np.ndarray):
 
 
 class _Pending:
-    """What a draw will be recorded as."""
-
     def __init__(self, recorder, name, scale, noise):
         self.recorder, self.name, self.scale, self.noise = recorder, name, scale, noise
         recorder.loose.append(name)
@@ -79,8 +77,6 @@ class _Pending:
 
 
 class _SeenGenerator(np.random.Generator):
-    """A generator whose noise is seen."""
-
     recorder: Recorder
 
     def __deepcopy__(self, memo):
@@ -220,10 +216,8 @@ def _rescaled(pending, ufunc, inputs, plain, result):
 
 
 def _is_value(thing):
-    """Whether a thing is no noise that waits for its value."""
     return not (isinstance(thing, _Noise) and thing._pending)
 
 
 def _plain(thing):
-    """Return an array without its memory."""
     return thing.view(np.ndarray) if isinstance(thing, _Noise) else thing

@@ -39,7 +39,6 @@ def differences(first: Any, second: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_fitted(name):
-    """Whether an attribute is a public one that a fit sets."""
     return name.endswith("_") and not name.startswith("_")
 
 
@@ -56,7 +55,6 @@ _MISSING = _Missing()
 
 
 def _state(thing):
-    """Return what a pickle of an object holds of it."""
     held = thing.__getstate__() if hasattr(thing, "__getstate__") else vars(thing)
     return vars(thing) if held is None else held
 
@@ -97,7 +95,6 @@ def _arrays(one, other, path, seen, depth):
 
 
 def _things(one, other, path, seen, depth):
-    """Yield how two things differ that are neither arrays nor collections of Python's."""
     if isinstance(one, float | complex | np.generic):
         if _bits(one) != _bits(other):
             yield path, "another number"
@@ -129,5 +126,4 @@ def _bits(number):
 
 
 def _kind(thing):
-    """What a thing is, in a message."""
     return "nothing" if isinstance(thing, _Missing) else type(thing).__name__

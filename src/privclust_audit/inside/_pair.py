@@ -316,14 +316,12 @@ def compared(
 
 
 def _relation(data, neighbour):
-    """Return of which relation two data sets are, by their numbers of rows."""
     first = [one[0] if isinstance(one, tuple) else one for one in (data, neighbour)]
     counts = {np.shape(one)[:1] for one in first}
     return Neighbours.REPLACE_ONE if len(counts) == 1 else Neighbours.ADD_REMOVE
 
 
 def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
-    """Return changes that are larger than stated."""
     return [
         Violation(change.kind, change.problem, release.where, release.order, change.part)
         for change, release in zip(changes, first.releases, strict=False)
@@ -332,7 +330,6 @@ def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
 
 
 def _of_flow(first, second):
-    """Return where the replay made other releases."""
     if second.divergence and not _outlives(second, first):
         last = second.releases[-1]
         return [Violation(CONTROL_FLOW, second.divergence, last.where, last.order)]
@@ -345,7 +342,6 @@ def _of_flow(first, second):
 
 
 def _of_noise(common):
-    """Return releases of which entries share a number of noise."""
     message = "entries that move apart have the same number of noise"
     return [Violation(NOISE, message, one.where, one.order) for one in shared_noise(common)]
 
@@ -401,7 +397,6 @@ def _sets_errors_apart(first, second):
 
 
 def _of_outputs(first, second):
-    """Return what comes out beside the releases."""
     paths = list(differences(first.output, second.output))
     if not paths:
         return []

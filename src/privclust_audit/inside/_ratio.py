@@ -67,7 +67,6 @@ class ReleasedRatio:
         self._fit, self._pair = fit, (data, neighbour)
 
     def __call__(self, data: Any, rng: np.random.Generator) -> float:
-        """Fit one of the two data sets; return the ratio, of the first to the second."""
         is_first = _is_same(data, self._pair[0])
         own, other = self._runs(self._pair[:: 1 if is_first else -1], rng)
         ratio = sum(_ratio(*pair) for pair in zip(own.releases, other.releases, strict=True))
@@ -186,7 +185,6 @@ class ReleasedLaw:
         self._shifts, self._data = list(shifts), data
 
     def __call__(self, data: Any, rng: np.random.Generator) -> float:
-        """Return one ratio."""
         return float(self.many(data, rng, 1)[0])
 
     def many(self, data: Any, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -214,7 +212,6 @@ class ReleasedLaw:
 
 
 def _known(release: RecordedRelease) -> Measurement:
-    """Return the noise of a release whose density is known."""
     noise = release.measurement
     if not isinstance(noise, Gaussian | Laplace) or np.iscomplexobj(release.released):
         raise ValueError(f"no density is known of {release.mechanism} ({release.where})")
@@ -222,7 +219,6 @@ def _known(release: RecordedRelease) -> Measurement:
 
 
 def _ratio(own: RecordedRelease, other: RecordedRelease) -> float:
-    """Return the log-density of what was released on its own value, less that on the other."""
     noise = _known(own)
     gaps = (
         (np.asarray(own.released) - _floats(one.value)) * own.weight / noise.scale
@@ -235,7 +231,6 @@ def _ratio(own: RecordedRelease, other: RecordedRelease) -> float:
 
 
 def _moved(one: Any, other: Any) -> np.ndarray:
-    """Return the difference of two values."""
     if isinstance(one, FixedPoint):
         return np.ldexp((one.integers - other.integers).astype(float), -one.bits)
     return np.asarray(one, dtype=float) - np.asarray(other, dtype=float)
@@ -253,7 +248,6 @@ def _times(value: Any, n: int) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two data sets are the same."""
     return one is other or (
         np.shape(one) == np.shape(other) and bool(np.array_equal(one, other, equal_nan=True))
     )

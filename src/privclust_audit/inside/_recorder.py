@@ -226,7 +226,6 @@ def place(filename: str, line: int, code: Any) -> str:
 
 
 def _wrapped(kind, recorder):
-    """Return the `release` of a class, recorded."""
     original = vars(kind)["release"]
 
     @functools.wraps(original)
@@ -237,7 +236,6 @@ def _wrapped(kind, recorder):
 
 
 def _kinds(kind) -> Iterator[type]:
-    """Yield a class and all that are made of it."""
     yield kind
     for each in kind.__subclasses__():
         yield from _kinds(each)
@@ -255,7 +253,6 @@ def _seeded(recorder):
 
 
 def _from(recorder, name):
-    """Return a function of `secrets` that draws on the recorder."""
     is_bits = name.endswith("randbits")
 
     def drawn(n):
@@ -266,7 +263,6 @@ def _from(recorder, name):
 
 
 def _copied(value):
-    """Return a copy that whoever asked cannot change."""
     if isinstance(value, FixedPoint):
         return FixedPoint(value.integers.copy(), value.bits)
     if isinstance(value, (np.ndarray, list, tuple)):

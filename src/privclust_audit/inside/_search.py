@@ -278,7 +278,6 @@ class _Search:
         self.result.guarantee = first.guarantee
 
     def through_situations(self, n_pairs, progress):
-        """Compare pairs of all kinds in turn."""
         kinds = situations(self.ground)
         turn = 0
         while self.result.n_pairs < n_pairs:
@@ -303,7 +302,6 @@ class _Search:
             progress(1)
 
     def uphill(self, n_pairs, progress):
-        """Move the pairs that changed a release most, and keep what changes it more."""
         turn = 0
         while self.result.n_pairs < n_pairs and self._best:
             order = sorted(self._best)
@@ -351,7 +349,6 @@ class _Search:
         )
 
     def _recorded(self, records, parameters, quiet, written=as_they_are):
-        """Run the fit on a data set, and record it."""
         self._n_recorded += 1
         is_own = self._n_recorded % _OWN_NOISE == 0
         if "random_state" in self._parameters and not is_own:
@@ -362,7 +359,6 @@ class _Search:
         return _Recorded(settings, run(self.fit, data, settings), written)
 
     def _again(self, first, records):
-        """Run the fit on another data set in the same way."""
         data = first.written(arguments(records, self.ground), False)
         return _Recorded(first.settings, run(self.fit, data, first.settings), first.written)
 
@@ -391,7 +387,6 @@ class _Search:
                 self._best[place] = part, first, name, data, neighbour
 
     def _note(self, report: PairReport):
-        """Keep the largest change at each place, and remarks."""
         counts: dict[str, int] = {}
         for release in report.runs[0].releases:
             counts[release.where] = counts.get(release.where, 0) + 1
@@ -406,7 +401,6 @@ class _Search:
             self.result.remarks[remark] = self.result.remarks.get(remark, 0) + 1
 
     def _add(self, violation, name, pair, parameters):
-        """Keep a violation, once for each kind and place, of the largest change."""
         given = {key: value for key, value in parameters.items() if key != "random_state"}
         new = Finding(violation, name, *copy.deepcopy(pair), given)
         for i, old in enumerate(self.result.findings):
@@ -442,7 +436,6 @@ class _Search:
         return both[0], both[1], side == 0
 
     def _step(self, record):
-        """Return a record near, or opposite, or anywhere."""
         rng, ground = self.rng, self.ground
         moved = record.copy()
         which = int(rng.integers(len(moved)))
@@ -468,20 +461,16 @@ _STARTS = ("init", "means_init", "centers_init")
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A recorded run, with how it was done."""
-
     settings: Settings
     run: Any
     written: Written = as_they_are
 
     @property
     def releases(self):
-        """Of the run."""
         return self.run.releases
 
     @property
     def guarantee(self):
-        """Of the run."""
         return self.run.guarantee
 
     def ground(self, ground):
@@ -493,20 +482,17 @@ class _Recorded:
 
 
 def _parameters_of(subject):
-    """Return the parameters of an estimator, or of the one that a callable returns."""
     estimator = _estimator_of(subject)
     return estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
 
 
 def _estimator_of(subject):
-    """Return an estimator, or the one that a callable returns; None if there is none."""
     if hasattr(subject, "get_params") and not isinstance(subject, type):
         return subject
     return subject() if callable(subject) and takes(subject, 0) else None
 
 
 def _difference(data, neighbour):
-    """Return where two data sets begin to differ."""
     for i, (one, other) in enumerate(zip(data, neighbour, strict=False)):
         if one.shape != other.shape or one.tobytes() != other.tobytes():
             return i
@@ -514,7 +500,6 @@ def _difference(data, neighbour):
 
 
 def _common(both, differing, rng):
-    """Return the places of a record that two data sets share."""
     shift = len(both[1]) - len(both[0])
     place = int(rng.integers(min(map(len, both))))
     if shift == 0:

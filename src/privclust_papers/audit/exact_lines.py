@@ -191,14 +191,12 @@ def _exponents(at, directions, epsilon):
 
 
 def _binomial(count, logits):
-    """Probabilities of 0 .. count successes at each logit, (n_logits, count + 1)."""
     held = np.arange(count + 1.0)
     yes, no = (-np.logaddexp(0.0, sign * logits)[:, None] for sign in (-1.0, 1.0))
     return np.exp(_log_binomial(count, held) + held * yes + (count - held) * no)
 
 
 def _log_binomial(count, held):
-    """Logarithm of the number of ways to choose so many of a count."""
     return gammaln(count + 1.0) - gammaln(held + 1.0) - gammaln(count - held + 1.0)
 
 
@@ -210,7 +208,6 @@ def _outer(parts):
 
 
 def _checked(angles, counts, epsilon):
-    """Return directions and counts as arrays, after a check."""
     directions, counts = np.asarray(angles, dtype=float), np.asarray(counts)
     if directions.ndim != 1 or not np.isfinite(directions).all() or directions.size == 0:
         raise ValueError(f"angles must be a list of finite numbers, got {angles!r}")

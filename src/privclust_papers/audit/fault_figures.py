@@ -60,7 +60,6 @@ def faults(results: Results) -> Drawing:
 
 
 def _found(table: pd.DataFrame, tool: str) -> str:
-    """How many faults a tool finds, of those it can be used on."""
     verdicts = table.loc[table["method"] == tool, "verdict"]
     used = ~verdicts.isin(["", "cannot tell"])
     return f"{(verdicts == 'found').sum()} of {used.sum()} found"

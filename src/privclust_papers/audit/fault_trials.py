@@ -109,12 +109,10 @@ def evaluate_fault(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 
 def _runs(data: TrialData, most: int) -> int:
-    """Runs on each data set at the cost of the trial."""
     return max(1000, round(data.extra["cost"] * most))
 
 
 def _audit(fault: Fault, mechanism, most: int, statistic, rng) -> tuple[bool, float, int]:
-    """Whether an audit convicts, its bound, and its runs on both data sets."""
     result = audit_mechanism(
         mechanism, fault.data, fault.neighbour, fault.epsilon, fault.delta, most, statistic, rng,
         stopping="anytime",
@@ -123,7 +121,6 @@ def _audit(fault: Fault, mechanism, most: int, statistic, rng) -> tuple[bool, fl
 
 
 def _outputs(fault: Fault, found, bound, runs, twin_found) -> dict[str, np.ndarray]:
-    """What a tool says of a fault and of its twin."""
     outputs = {
         "claimed_epsilon": fault.epsilon,
         "found": found,

@@ -176,7 +176,6 @@ def sweeps(results: Results) -> Drawing:
 
 
 def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: MethodStyle, size: float) -> None:
-    """Draw one start's exact loss, its longest path, and the audits along it."""
     color = style.color
     longest = part["n_sweeps"].idxmax()
     path = arrays[f"array/{longest:05d}/loss_path"]
@@ -191,7 +190,6 @@ def _sweeps_of(axis: Axes, part: pd.DataFrame, arrays, style: MethodStyle, size:
 
 
 def _sweeps_handles(results: Results, trials: pd.DataFrame) -> list[Line2D]:
-    """Entries of the legend of `sweeps`."""
     names = dict(zip(trials["method"], trials["label"], strict=True))
     styles = zip(results.styles.items(), _SIZES, strict=False)
     shown = [(names[method], style, size) for (method, style), size in styles]

@@ -90,7 +90,6 @@ class _Attack:
         )
 
     def hits(self, mechanism, data, n: int) -> int:
-        """How many of n fresh outputs the attack takes."""
         scores = self._scores(mechanism, data, n)
         by_coin = (scores == self._threshold) & (self._rng.random(n) < self._coin)
         return int(((scores > self._threshold) | by_coin).sum())

@@ -258,7 +258,6 @@ def _privacy_loss(
 
 
 def _log_density(outputs: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
-    """Return the log density of an even mixture of Laplace laws, less a constant."""
     distances = np.abs(outputs[:, None] - centers).sum(axis=2) / scale
     least = distances.min(axis=1)
     return np.log(np.exp(least[:, None] - distances).mean(axis=1)) - least

@@ -88,7 +88,6 @@ def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
 
 
 def _real(X: np.ndarray, source: str, bounds, n_clusters: int) -> TrialData:
-    """Return a trial on given rows in a public box."""
     d = X.shape[1]
     low, high = (np.broadcast_to(np.asarray(bound, dtype=float), (d,)) for bound in bounds)
     extra = {"n_clusters": n_clusters, "bounds": (low, high), "n_frequencies": None}

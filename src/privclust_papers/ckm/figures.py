@@ -102,7 +102,6 @@ def fig2(results: Results) -> Drawing:
 def _sse_panels(
     axes: Sequence[Axes], titles: Iterable[str], shown: pd.DataFrame, x_name: str
 ) -> None:
-    """Give panels of relative SSE, whose curves are drawn, their scale and their words."""
     for axis, title in zip(axes, titles, strict=True):
         sse_scale(axis, shown)
         axis.set(title=title, xlabel=x_name)
@@ -111,7 +110,6 @@ def _sse_panels(
 
 
 def _heat_maps(figure: FigureBase, table: pd.DataFrame, trials: pd.DataFrame) -> None:
-    """The lower half of Figure 2: a map per decoder."""
     kept = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
     methods = list(dict.fromkeys(kept["method"]))
     if not methods:
@@ -194,17 +192,14 @@ def _wide(table: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
 
 
 def _same(table: pd.DataFrame, axes: list[str]) -> list[str]:
-    """Return the axes along which a table has one value only."""
     return [name for name in axes if table[name].nunique(dropna=False) == 1]
 
 
 def _spaced(name: str) -> str:
-    """Write a column's name in words."""
     return name.replace("_", " ")
 
 
 def _norms(axis: Axes, table: pd.DataFrame, axes: list[str], largest: float) -> None:
-    """Draw ||z||^2 over the numbers of clusters and of features."""
     first, second = _sizes_of(axes)
     wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
     named_cells(axis, *(values.sort_index() for values in wide), largest)
@@ -212,7 +207,6 @@ def _norms(axis: Axes, table: pd.DataFrame, axes: list[str], largest: float) -> 
 
 
 def _sizes_of(axes: list[str]) -> list[str]:
-    """Return the axes of clusters and of features, or the first two."""
     named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
     return named if len(named) == 2 else axes[:2]
 
@@ -280,7 +274,6 @@ def _by_decoder(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _only_trials(results: Results) -> pd.DataFrame:
-    """Return the trials of a figure's one experiment, in the order of legends."""
     (trials,) = results.trials.values()
     return in_order(trials, results.styles)
 
@@ -328,7 +321,6 @@ def beyond(results: Results) -> Drawing:
 def _beyond_panels(
     results: Results, tables: dict[str, pd.DataFrame]
 ) -> list[tuple[str, pd.DataFrame]]:
-    """Return titles and curves: the paper's mixture, the real data, then the other shapes."""
     panels = {}
     for name, table in tables.items():
         trials = results.trials[name]
@@ -346,7 +338,6 @@ def _beyond_panels(
 
 
 def _numbers_of_trials(results: Results) -> str:
-    """Write how many trials the experiments of a figure have."""
     numbers = sorted({trials["trial"].nunique() for trials in results.trials.values()})
     if len(numbers) == 1:
         return counted(next(iter(results.trials.values())))
@@ -417,6 +408,5 @@ def _medians_and_worst(table: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _joined(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put the tables of several experiments into one."""
     named = [table.assign(experiment=name) for name, table in tables.items()]
     return pd.concat(named, ignore_index=True)

@@ -123,7 +123,6 @@ def _band(part: pd.DataFrame, band: str) -> tuple[pd.Series, pd.Series]:
 
 
 def _set_ticks(axis: Axis, ticks: Sequence[float], text: Formatter | None = None) -> None:
-    """Put ticks, written as short as can be, in place of a logarithmic axis's own."""
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(text or FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
@@ -164,7 +163,6 @@ def cut_note(table: pd.DataFrame) -> str:
 
 
 def _excess_tick(value: float, _: int) -> str:
-    """Write relative SSE - 1 as relative SSE."""
     return f"{1.0 + value:.5g}"
 
 
@@ -203,7 +201,6 @@ def heat_bar(figure: FigureBase, image: ScalarMappable, axes: Sequence[Axes]) ->
 
 
 def _edges(centers: np.ndarray) -> np.ndarray:
-    """Return the borders of cells about points of a logarithmic axis."""
     logs = np.log(centers)
     steps = np.diff(logs) / 2.0 if len(logs) > 1 else np.array([0.5])
     middles = logs[:-1] + np.diff(logs) / 2.0

@@ -51,7 +51,6 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> int:
-    """Compare, and print what differs to the standard output."""
     if args.tolerance < 0 or args.absolute_tolerance < 0:
         args.usage_error("--tolerance and --absolute-tolerance must be at least 0")
 
@@ -71,7 +70,6 @@ def _run(args) -> int:
 
 
 def _text(before: Run, after: Run, outcome: RunComparison) -> str:
-    """Write what differs, the first of each kind."""
     lines = [
         f"a: {before.name}, {len(before.verdicts)} verdicts, {len(before.tables)} targets",
         f"b: {after.name}, {len(after.verdicts)} verdicts, {len(after.tables)} targets",
@@ -99,7 +97,6 @@ def _by_target(differences: Sequence[Difference]) -> list[str]:
 
 
 def _listed(differences: Sequence[Difference], most: int) -> list[str]:
-    """Write a line for each difference, and how many more there are."""
     lines = [
         f"  {d.name}: only in {'b' if d.before is None else 'a'}"
         if d.before is None or d.after is None

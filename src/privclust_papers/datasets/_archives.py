@@ -114,7 +114,6 @@ def _whole(archive: _Place) -> Iterator[None]:
 def _matching(
     archive: _Place, files: Iterator[tuple[str, int, _Opener]], pattern: str
 ) -> Iterator[Member]:
-    """Yield the files whose names match."""
     wanted = re.compile(rf"(?:^|/)({pattern})\Z")
     for name, size, opened in files:
         if match := wanted.search(name):
@@ -122,14 +121,12 @@ def _matching(
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, int, _Opener]]:
-    """Yield name, size and opener of each file of a folder."""
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             yield file.relative_to(folder).as_posix(), file.stat().st_size, partial(file.open, "rb")
 
 
 def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
-    """Yield name, size and opener of each file of an archive."""
     with tarfile.open(fileobj=stream, mode="r|*") as archive:  # one pass, nothing on the disk
         for member in archive:
             if member.isfile():
@@ -137,7 +134,6 @@ def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
 
 
 def _read_into(place: np.ndarray, file: Any) -> None:
-    """Read a whole file into an array of its size."""
     left = memoryview(place.data)
     while left:
         n_read = file.readinto(left)

@@ -150,27 +150,23 @@ def _small_files_and_sizes(path: str | os.PathLike[str]) -> tuple[dict[str, byte
 
 
 def _images(folder: str, archive: Member) -> Iterator[Member]:
-    """Yield the images of an archive, named by the folder that they are of."""
     for image in archive.members(r"[^/]+\.jpg"):
         yield replace(image, name=f"{folder}/{image.name}")
 
 
 def _check_official(path: str | os.PathLike[str], names: Collection[str]) -> None:
-    """Raise a DataError unless all four official files are there."""
     missing = [name for name in FILES if name not in names]
     if missing:
         raise damaged(path, f"has no {', '.join(missing)}")
 
 
 def _check_kit(path: str | os.PathLike[str], contents: Collection[str], of: str = "") -> None:
-    """Raise a DataError unless the annotations and the names of classes are there."""
     for name in ("cars_train_annos.mat", "cars_meta.mat"):
         if name not in contents:
             raise damaged(path, f"{of}has no {name}")
 
 
 def _md5(file: Any) -> str:
-    """Return the checksum that was published of a file."""
     digest = partial(hashlib.md5, usedforsecurity=False)
     return hashlib.file_digest(file, digest).hexdigest()
 
@@ -194,7 +190,6 @@ def _annotations(where: str, content: bytes) -> tuple[list[str], np.ndarray, np.
 
 
 def _class_names(path: str | os.PathLike[str], content: bytes) -> list[str]:
-    """Return the names of the classes."""
     where = f"{path}: cars_meta.mat"
     names = [str(name) for name in np.ravel(_variable(where, content, "class_names"))]
     if len(names) != N_CLASSES:
@@ -203,7 +198,6 @@ def _class_names(path: str | os.PathLike[str], content: bytes) -> list[str]:
 
 
 def _variable(where: str, content: bytes, name: str) -> Any:
-    """Return a variable of a MATLAB file, structures as objects."""
     contents = {name: name.replace("_", " ")}
     (variable,) = matlab_variables(
         where, io.BytesIO(content), contents, struct_as_record=False, squeeze_me=True

@@ -136,7 +136,6 @@ def _from_sheets(
 
 
 def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int) -> np.ndarray:
-    """Cut a contact sheet into its images, row by row, (count, 3072)."""
     with opened_image(f"{path}: {member}", content) as image:
         sheet = np.asarray(image.convert("RGB"))
     rows, columns = sheet.shape[0] // SIZE, sheet.shape[1] // SIZE

@@ -110,7 +110,6 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _files(path: str | os.PathLike[str], pattern: str) -> Iterator[Member]:
-    """Yield the files that match, of an archive and of the archive of crops in it."""
     for member in members(path, f"{pattern}|{_CROPS}"):
         if member.name.endswith(".tar.gz"):
             yield from member.members(_IMAGES)

@@ -120,7 +120,6 @@ def generate_scale(seed: int) -> dict[str, np.ndarray]:
 
 
 def _read(path, files):
-    """Read files of an archive, by the names of their sets."""
     members = read_members(path, "|".join(name.replace(".", r"\.") for name, _ in files.values()))
     sets = {}
     for name, (file, d) in files.items():

@@ -294,7 +294,6 @@ def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
 
 
 def _fetch_again(directory: str | os.PathLike[str]) -> str:
-    """Say how a fetched data set is fetched again."""
     return f"delete the folder {directory} and run again"
 
 
@@ -310,7 +309,6 @@ class _Fetching:
     failures: list[str] = field(default_factory=list)  # why sources were passed over
 
     def from_sources(self, sources: Iterable[Source]) -> Receipt | None:
-        """Take the file from the first source that gives it."""
         sources = list(sources)
         no_route: dict[str, str] | None = None
         for source in sources:
@@ -396,7 +394,6 @@ class _Fetching:
         return receipt
 
     def _clear(self) -> None:
-        """Remove the receipt, then whatever an earlier fetch left."""
         parts = [source.part.file for source in self.dataset.sources if source.part is not None]
         for name in (RECEIPT, self.dataset.file, *parts):
             (self.directory / name).unlink(missing_ok=True)
@@ -446,14 +443,12 @@ def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
 
 
 def _checksum(path: Path, algorithm: str = "sha256") -> str:
-    """Return a file's checksum, in hexadecimal: for damage, not for forgery."""
     with path.open("rb") as file:
         digest = partial(hashlib.new, algorithm, usedforsecurity=False)
         return hashlib.file_digest(file, digest).hexdigest()
 
 
 def _write_receipt(directory: Path, receipt: Receipt) -> Receipt:
-    """Write the receipt as JSON with one key a line, and return it."""
     text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
     write_text(directory / RECEIPT, text + "\n")
     return receipt
@@ -474,7 +469,6 @@ def _described(dataset: Dataset, receipt: Receipt) -> Dataset | Part | Substitut
 
 
 def _no_source(dataset: Dataset, failures: list[str]) -> DataError:
-    """Say in one line what was tried and what to do."""
     advice = [
         f"put {f'the files of {dataset.name}' if source.is_folder else dataset.file} into a mirror "
         f"directory at {source.location} and name the directory by `mirror` in the configuration "

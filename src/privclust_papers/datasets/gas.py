@@ -50,7 +50,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _zipped(path):
-    """Return the contents of a zip archive's files, by their names without folders."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {name.rpartition("/")[2]: archive.read(name) for name in archive.namelist()}
@@ -73,7 +72,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _rows(where, year, text):
-    """Return the rows of a year's file, the year first."""
     head, *lines = text.splitlines() or [b""]
     if head.count(b",") != N_FEATURES - 2:
         raise damaged(where, f"line 1: has {head.count(b',') + 1} names where 11 may be")
@@ -84,5 +82,4 @@ def _rows(where, year, text):
 
 
 def _is_row(row):
-    """Return whether a line has the numbers of a row."""
     return len(row) == N_FEATURES - 1 and all(map(np.isfinite, row))

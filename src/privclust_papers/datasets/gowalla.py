@@ -180,5 +180,4 @@ def _distinct(blocks: Iterable[np.ndarray], path: str | os.PathLike[str]) -> dic
 
 
 def _columns(points: np.ndarray) -> np.ndarray:
-    """Return real and imaginary parts as columns."""
     return np.column_stack([points.real, points.imag])

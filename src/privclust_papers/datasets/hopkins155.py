@@ -297,7 +297,6 @@ def _contents(
 
 
 def _zip_problem(path: Path, error: Exception) -> str:
-    """Say what is wrong with a file that should be a zip archive."""
     with path.open("rb") as file:
         start = file.read(4)
     if start != b"PK\x03\x04":

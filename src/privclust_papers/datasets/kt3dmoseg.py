@@ -141,12 +141,10 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _all_reported(sequences: list[Sequence]) -> list[Sequence]:
-    """Say of each clip that nothing is chosen on it."""
     return [replace(sequence, split="report") for sequence in sequences]
 
 
 def _clips(path: str | os.PathLike[str]) -> Mapping[str, bytes]:
-    """Return the contents of the clips' files, by name."""
     files = read_members(path, _FILES)
     if len(files) != N_CLIPS:
         raise damaged(path, f"holds {len(files)} clips where KT3DMoSeg has {N_CLIPS}")

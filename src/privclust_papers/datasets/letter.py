@@ -75,7 +75,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _lines(path):
-    """Return the lines that are not empty, with their numbers."""
     try:
         with open(path, "rb") as file:
             lines = file.read().splitlines()
@@ -85,7 +84,6 @@ def _lines(path):
 
 
 def _row(path, number, line):
-    """Return the letter's number and the features."""
     fields = [field.strip() for field in line.split(b",")]
     if fields and fields[-1].isalpha():
         fields = [fields[-1], *fields[:-1]]

@@ -88,5 +88,4 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _is_record(row: list[float]) -> bool:
-    """Whether a line holds all components and a label."""
     return len(row) == N_COMPONENTS + 1 and bool(np.isfinite(row).all()) and row[-1] in (0.0, 1.0)

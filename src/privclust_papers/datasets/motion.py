@@ -153,7 +153,6 @@ def _points_per_motion(n_motions: int, n_points: int, rng: np.random.Generator) 
 def _pairs(
     name: str, family: str, x: np.ndarray, labels: np.ndarray
 ) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
-    """Cut a scene of three motions into its three pairs of motions."""
     for first, second in combinations(range(3), 2):
         in_pair = (labels == first) | (labels == second)
         pair = (labels[in_pair] == second).astype(np.int64)
@@ -213,12 +212,10 @@ def _free_body(
 
 
 def _still(points: np.ndarray, n_frames: int) -> _Body:
-    """A body that does not move."""
     return _Body(points, np.tile(np.eye(3), (n_frames, 1, 1)), np.zeros((n_frames, 3)))
 
 
 def _camera(n_frames: int, angle: float, distance: float, rng: np.random.Generator) -> _Body:
-    """A camera's motion, as the pose of the world before it."""
     rotations = _rotations(_smooth(n_frames, 3, angle, rng))
     return _Body(np.empty((0, 3)), rotations, _smooth(n_frames, 3, distance, rng))
 
@@ -241,7 +238,6 @@ def _background(count: int, flat: bool, rng: np.random.Generator) -> np.ndarray:
 
 
 def _place(rng: np.random.Generator) -> np.ndarray:
-    """Where a body stands in the scene, in pixels."""
     return rng.uniform(-1.0, 1.0, size=3) * [180.0, 120.0, 80.0]
 
 

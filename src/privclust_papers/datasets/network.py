@@ -97,12 +97,10 @@ class _LogProgress:
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count at zero."""
         self._done = 0
         self._next = _LOG_EVERY
 
     def update(self, n_bytes: int) -> None:
-        """Count some bytes more."""
         self._done += n_bytes
         if self._done >= self._next:
             self._next += _LOG_EVERY
@@ -144,7 +142,6 @@ def worth_retrying(error: Exception) -> bool:
 
 
 def _endpoint(url: str) -> tuple[str, int]:
-    """Return host and port of what must take the connection: the server, or a proxy."""
     utils = require("requests.utils", "downloads")
     proxy = utils.select_proxy(url, utils.get_environ_proxies(url))
     if proxy and "://" not in proxy:
@@ -154,7 +151,6 @@ def _endpoint(url: str) -> tuple[str, int]:
 
 
 def _connect(endpoint: tuple[str, int], seconds: float) -> str | None:
-    """Open and close a connection; return why that failed, or None."""
     host = endpoint[0]
     try:
         socket.create_connection(endpoint, timeout=seconds).close()
@@ -170,5 +166,4 @@ def _connect(endpoint: tuple[str, int], seconds: float) -> str | None:
 
 
 def _no_answer(host: str, seconds: float) -> str:
-    """The reason given for silence."""
     return f"{host} does not answer within {seconds:g} s"

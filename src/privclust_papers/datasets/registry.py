@@ -187,7 +187,6 @@ def load_datasets(
 
 
 def _dataset(name: str, entry: Mapping[str, Any]) -> Dataset:
-    """Turn one checked entry, whose keys are the fields of `Dataset`, into its dataclass."""
     optional = dict.fromkeys(
         ("homepage", "content_digest", "content_sha256", "substitute", "memory_mb")
     )

@@ -79,5 +79,4 @@ def _apart(rng: np.random.Generator) -> np.ndarray:
 
 
 def _is_point(row: list[float]) -> bool:
-    """Whether a line holds a point of the square."""
     return len(row) == 2 and all(abs(value) <= 1.0 for value in row)

@@ -104,7 +104,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _person(n_images: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a surface and its images, (n_images, 2016)."""
     across, down = np.meshgrid(
         np.linspace(-1.0, 1.0, WIDTH), np.linspace(-1.0, 1.0, HEIGHT), indexing="ij"
     )  # pixels column by column

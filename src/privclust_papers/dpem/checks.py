@@ -136,8 +136,6 @@ def _largest_change(
 def _neighbours(
     rng: np.random.Generator, d: int, k: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Draw pairs of rows in the unit ball and of responsibilities, extreme ones among them."""
-
     def rows() -> np.ndarray:
         signs = rng.choice([-1.0, 1.0], size=(_DRAWS, d)) / math.sqrt(d)
         axes = np.eye(d)[rng.integers(d, size=_DRAWS)] * rng.choice([-1.0, 1.0], size=(_DRAWS, 1))
@@ -220,8 +218,6 @@ def _wishart_excluded(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def _mean_bound(norm: int, prior: float) -> Callable[[Setting], float]:
-    """What the paper bounds `_means_change` by: 2 sqrt(d) or 2 over the rows' number."""
-
     def bound(setting: Setting) -> float:
         largest = 2.0 * math.sqrt(setting["n_features"]) if norm == 1 else 2.0
         return largest / (setting["n_effective"] + prior)
@@ -284,7 +280,6 @@ def _by_footnote_6(noise: Measurement) -> float:
 
 
 def _settings(setting: Setting, mean_noise: str) -> PlanSettings:
-    """Return the noise plan's settings for a trial's sizes."""
     return PlanSettings(
         n_features=int(setting["n_features"]),
         n_components=int(setting["n_components"]),

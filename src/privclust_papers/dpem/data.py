@@ -143,7 +143,6 @@ def best_of_starts(
 
 
 def _spherical_start(covariance_type: str, k: int, d: int) -> dict[str, np.ndarray]:
-    """The start of the private mixture, for one that is not."""
     variance = k ** (-2.0 / d) / (d + 2.0)
     shape = {"spherical": 1.0, "full": np.eye(d)}[covariance_type]
     covariances = np.stack([variance * shape] * k)

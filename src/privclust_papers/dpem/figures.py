@@ -66,7 +66,6 @@ def fig1(results: Results) -> Drawing:
 def _pictured(
     results: Results, method: str, x: str, value: float
 ) -> tuple[pd.Series, dict[str, np.ndarray]]:
-    """Return a method's first trial where `x` has a value, and its arrays."""
     (experiment,) = results.trials
     trials = results.trials[experiment]
     trials = trials[trials["method"] == method].reset_index(drop=True)
@@ -78,7 +77,6 @@ def _pictured(
 
 
 def _draw_map(axis: Axes, results: Results, copies: int, methods: Sequence[str]) -> None:
-    """Draw one panel in degrees: people, then each method's ellipses of one standard deviation."""
     axis.set(aspect="equal", xlim=(5.0, 14.5), ylim=(45.5, 54.0))
     notes = []
     for number, method in enumerate(methods):
@@ -99,7 +97,6 @@ def _draw_map(axis: Axes, results: Results, copies: int, methods: Sequence[str])
 
 
 def _degrees(points: np.ndarray) -> np.ndarray:
-    """Longitude and latitude of points of the unit ball."""
     return from_unit_ball(points, MAP_CENTER, MAP_RADIUS)
 
 
@@ -157,7 +154,6 @@ def _two_panels(
     x_name: str,
     y_name: str,
 ) -> Axes:
-    """Draw the methods of two panels by their titles, and return the left one."""
     axes = figure.subplots(1, 2, sharey=True)
     for axis, (title, methods) in zip(axes, panels.items(), strict=True):
         draw(axis, methods)
@@ -267,7 +263,6 @@ def accuracy(results: Results) -> Drawing:
 
 
 def _gaps_to_em(trials: pd.DataFrame, x: str) -> pd.DataFrame:
-    """Return how far each method's loss is above EM's, by point and trial."""
     wide = trials.pivot_table(index=[x, "trial"], columns="method", values="loss")
     return wide.drop(columns="em").sub(wide["em"], axis=0)
 
@@ -381,7 +376,6 @@ def _quartiles(results: Results, x: str, metric: str, axis: Axes, methods: Seque
 
 
 def _legend_below(axis: Axes) -> None:
-    """Name the curves below their panel, where they hide nothing."""
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
     if not axis.get_legend_handles_labels()[1]:
         return
@@ -400,7 +394,6 @@ def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
 
 
 def _quartile_table(trials: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
-    """Return the numbers behind quartile curves."""
     groups = trials.groupby(["method", "label", x], sort=False)[metric]
     values = groups.quantile([0.25, 0.5, 0.75]).unstack()
     values.columns = [f"{metric}_q{int(100 * q)}" for q in values.columns]

@@ -43,12 +43,10 @@ def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
 
 
 def _covariance_type(outputs: Mapping[str, np.ndarray]) -> str:
-    """Which of a mixture's types the covariances of all starts are."""
     return _COVARIANCE_TYPES[outputs["covariances"][0].ndim]
 
 
 def _scores(test: np.ndarray, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Test log-likelihood per point of the fit from each start."""
     starts = zip(*(outputs[name] for name in _PARAMETERS), strict=True)
     kind = _covariance_type(outputs)
     densities = [MixtureParameters(*start, kind) for start in starts]

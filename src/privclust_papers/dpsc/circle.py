@@ -169,13 +169,11 @@ def _best_arc(sums):
 
 
 def _line(doubled):
-    """Return the unit vector of half the angle of a complex number."""
     half = np.angle(doubled) / 2.0
     return np.array([np.cos(half), np.sin(half)])
 
 
 def _checked(X):
-    """Return rows in the plane, or raise a ValueError."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != 2 or not len(X):
         raise ValueError(f"X must have shape (n_samples > 0, 2), got {X.shape}")

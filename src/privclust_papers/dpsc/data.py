@@ -89,7 +89,6 @@ def yale_trial(
 
 
 def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
-    """Project images onto their mean and principal components."""
     mean = images.mean(axis=0)
     components = np.linalg.svd(images - mean, full_matrices=False)[2][:dimension]
     return mean + (images - mean) @ components.T @ components

@@ -143,7 +143,6 @@ def labels_of_states(n_samples: int) -> np.ndarray:
 
 
 def _first_labels(X, epsilon, init, n_angles):
-    """Distribution of labels given the start."""
     if isinstance(init, str):
         if init != "random":
             raise ValueError(f"init must be 'random' or bases of shape (2, 2, 1), got {init!r}")
@@ -173,13 +172,11 @@ def _angle_weights(X, epsilon, n_angles):
 
 
 def _pairs(n_angles):
-    """Yield indices of the first and the second angle of all pairs, in blocks."""
     for start in range(0, n_angles**2, _BLOCK_PAIRS):
         yield np.divmod(np.arange(start, min(start + _BLOCK_PAIRS, n_angles**2)), n_angles)
 
 
 def _label_probabilities(X, epsilon, n_angles, pairs):
-    """Probability of each label vector given pairs of angles, (n_pairs, 2^n)."""
     exponents = _exponents(X, epsilon, n_angles)
     return _products(exponents[:, pairs[0]], exponents[:, pairs[1]])
 
@@ -205,7 +202,6 @@ def _stationary(X, epsilon):
 
 
 def _checked(X, epsilon, n_angles):
-    """Return X as an array and the size of the grid, after a check of all."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != 2 or not 1 <= len(X) <= MOST_ROWS:
         raise ValueError(f"X must have shape (1 .. {MOST_ROWS}, 2), got {X.shape}")

@@ -139,7 +139,6 @@ def starts(results: Results) -> Drawing:
 def _utility(
     results: Results, methods: Sequence[str], text: str, released: bool = False
 ) -> Drawing:
-    """Draw both metrics on all data sets."""
     table = statistics(results.trials, ["epsilon"], _METRICS, _QUARTILES)
     tables = {name: results.trials[name] for name in _DATA_SETS if name in results.trials}
     with canvas(_WIDTH, 7.6, results.trials) as figure:
@@ -172,18 +171,15 @@ def _utility(
 
 
 def _sizes(trials: pd.DataFrame) -> tuple[int, int, int, int]:
-    """Return n, k, d, q of an experiment."""
     row = trials.iloc[0]
     return tuple(int(row[n]) for n in ("n_samples", "n_clusters", "n_features", "dimension"))
 
 
 def _sizes_text(n: int, k: int, d: int, q: int) -> str:
-    """Write the sizes of a data set."""
     return f"n = {n}, d = {d}, k = {k}, q = {q}"
 
 
 def _rounded(value: float) -> str:
-    """Write a number with three digits or all before the point."""
     return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
@@ -257,7 +253,6 @@ _SCALING_AXES = {"epsilon": "ε", "n_features": "ambient dimension d", "n_sample
 
 
 def _scaling_panels(figure, name, trials, panel_key, x, results):
-    """Draw a panel for each value of one size against another; return the means."""
     keys = ["epsilon", "n_features", "n_samples"]
     table = statistics({name: trials}, keys, ["relative_distance"]).drop(columns="metric")
     values = sorted(trials[panel_key].unique())
@@ -323,7 +318,6 @@ def frontier(results: Results) -> Drawing:
 
 
 def _printed_at(results, n, d, low, high):
-    """Return the means of printed methods on one data set, at budgets between two."""
     for name in ("dpsc_d5", "dpsc_d10"):
         trials = results.trials.get(name)
         if trials is not None and (n, d) == (_sizes(trials)[0], _sizes(trials)[2]):

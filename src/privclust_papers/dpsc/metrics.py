@@ -126,7 +126,6 @@ def potential_scale_reduction(chains: np.ndarray) -> float:
 
 
 def _halves(values: np.ndarray) -> list[np.ndarray]:
-    """Return the halves of a sequence, of one length."""
     half = len(values) // 2
     return [values[-2 * half : -half], values[-half:]]
 

@@ -93,7 +93,6 @@ def count_errors(results: Results) -> Drawing:
 
 
 def _panel(axis: Axes, table, title: str) -> None:
-    """Draw a metric: a line for each size of data."""
     lines = table.groupby(_AXES[:-1], sort=True)
     for i, (sizes, rows) in enumerate(lines):
         rows = rows.sort_values("epsilon")

@@ -47,7 +47,6 @@ class _Oracle:
         self.bounds, self.neighbours, self.random_state = bounds, neighbours, random_state
 
     def fit(self, X: np.ndarray) -> Self:
-        """Find the best clusters without privacy, and their centers with noise."""
         best = best_centers(X, self.n_clusters)
         labels = nearest_center(X, best)
         spread = inertia(X, best) / X.size
@@ -80,7 +79,6 @@ class CentersKnown(_Oracle):
     """
 
     def _centers(self, X, labels, best, spread, source):
-        """Return the best centers with the noise of a round."""
         return best + self._round(X, labels, best, spread, 0.0, 1.0, source)[0]
 
 
@@ -96,7 +94,6 @@ class LabelsKnown(_Oracle):
     """
 
     def _centers(self, X, labels, best, spread, source):
-        """Return the centers of the number of rounds with the least loss."""
         middle = np.full_like(best, np.mean(self.bounds))
         tried = []
         for n_rounds in range(1, _MOST_ROUNDS + 1):

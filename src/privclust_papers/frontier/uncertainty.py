@@ -68,7 +68,6 @@ def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Non
 
 
 def _truth(population, means, rng):
-    """Return what is true of a population; its k-means centers are the best of several starts."""
     few, k = population[:_FEW], len(means)
     starts = [means, *(plus_plus(few, k, rng) for _ in range(_STARTS))]
     best = min((lloyd(few, start, 100, 1e-6) for start in starts), key=lambda run: run[1])[0]
@@ -131,7 +130,6 @@ def evaluate_errors(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
 
 
 def _part(missed):
-    """Return the mean; NaN of nothing."""
     return float(missed.mean()) if missed.size else math.nan
 
 
@@ -156,7 +154,6 @@ def line_of_sizes(i: int, k: int, d: int, n: int) -> dict[str, Any]:
 
 
 def _panel(axis: Axes, table: pd.DataFrame, title: str) -> None:
-    """Draw a kind of number: a line for each size of data."""
     axis.axhspan(0.90, 0.98, color="0.9", linewidth=0)
     axis.axhline(0.95, color="0.6", linewidth=0.7)
     for i, (sizes, rows) in enumerate(table.groupby(_AXES[:-1], sort=True)):

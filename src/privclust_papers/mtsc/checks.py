@@ -202,15 +202,12 @@ _PROPERTIES = {
 
 
 def _distance_from_lsr(fitted: Fitter, X: np.ndarray) -> float:
-    """Relative distance of a method's Z from LSR's without noise."""
     return _relative_change(LSR(1, lam=None).fit(X).coefficients_, fitted(X).coefficients_)
 
 
 def _change(fitted: Fitter, X: np.ndarray, mapped: np.ndarray) -> float:
-    """Relative change of Z between two versions of the data."""
     return _relative_change(fitted(X).coefficients_, fitted(mapped).coefficients_)
 
 
 def _relative_change(before: np.ndarray, after: np.ndarray) -> float:
-    """Norm of a change in parts of what it begins at."""
     return float(np.linalg.norm(after - before) / np.linalg.norm(before))

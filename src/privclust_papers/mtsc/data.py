@@ -37,7 +37,6 @@ def gaussian_map_trial(point: Point, trial: int, streams: TrialStreams, dataset:
 
 
 def _shape(point: Point) -> dict[str, int]:
-    """Return the sizes of generated data."""
     sizes = ("n_per_subspace", "dimension", "n_subspaces", "ambient_dimension")
     return {name: point[name] for name in sizes}
 
@@ -57,7 +56,6 @@ def tuning_trial(point: Point, trial: int, streams: TrialStreams, dataset: Datas
 
 
 def _ordered(dataset: Dataset) -> list[Sequence]:
-    """All sequences, those of two motions first, each sorted by name."""
     return sorted(unpack(dataset), key=lambda sequence: (sequence.n_motions, sequence.name))
 
 

@@ -339,7 +339,6 @@ def _beside(base: str, means: pd.DataFrame, trials: pd.DataFrame, metric: str) -
 
 
 def _means(trials: pd.DataFrame, metric: str, unit: float = 100.0) -> pd.DataFrame:
-    """Return each label's mean with its interval, in per cent unless another unit is given."""
     rows = []
     for label, part in trials.groupby("label", sort=False):
         values = unit * part[metric].to_numpy()
@@ -349,13 +348,11 @@ def _means(trials: pd.DataFrame, metric: str, unit: float = 100.0) -> pd.DataFra
 
 
 def _labels(results: Results, table: pd.DataFrame) -> list[str]:
-    """Return the labels of a table's methods in the order of legends."""
     labels = dict(zip(table["method"], table["label"], strict=True))
     return [labels[method] for method in results.styles if method in labels]
 
 
 def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodStyle]) -> None:
-    """Draw one panel: a line and a 95 % band per method."""
     for method, style in styles.items():
         line = part[part["method"] == method]
         position, mean, band = line[x], line["mean"], half_width(line["se"], line["n"])
@@ -366,7 +363,6 @@ def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodS
 
 
 def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
-    """Draw a matrix of magnitudes with the borders between motions."""
     scaled = magnitudes / max(magnitudes.max(), np.finfo(float).tiny)
     look = {"cmap": "magma_r", "norm": PowerNorm(0.5, 0, 1), "interpolation": "nearest"}
     image = axis.imshow(scaled, rasterized=True, **look)
@@ -379,21 +375,18 @@ def _heat_map(axis: Axes, magnitudes: np.ndarray, sizes: np.ndarray):
 
 
 def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
-    """List the entries of a matrix that are at least 1e-2 of its largest."""
     rows, columns = np.nonzero(magnitudes >= _SMALLEST_SHOWN * magnitudes.max())
     entries = {"row": rows, "column": columns, "magnitude": magnitudes[rows, columns]}
     return pd.DataFrame({"label": label, **entries})
 
 
 def _interval(axis: Axes, part: pd.DataFrame, center: str, places: np.ndarray, **look: str) -> None:
-    """Draw a column as points with the intervals from low to high."""
     spread = [part[center] - part["low"], part["high"] - part[center]]
     spread = np.clip(spread, 0.0, None)
     axis.errorbar(part[center], places, xerr=spread, fmt="o", capsize=2.5, **look)
 
 
 def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
-    """Draw printed and own numbers of one statistic, a row per method."""
     part = part.set_index("label").loc[order]
     places = np.arange(len(order))[::-1]
     look = {"color": COLOURS["vermillion"], "label": "ours, all sequences (95 %)"}

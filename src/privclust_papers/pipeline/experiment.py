@@ -298,7 +298,6 @@ def _check(experiment: Experiment, where: str) -> None:
 def _method(
     defined: Mapping[str, Any], experiment: str, name: str, use: Mapping[str, Any], where: str
 ) -> Method:
-    """Join what a method is with how an experiment uses it."""
     if name not in defined:
         raise ConfigError(
             f"{where}: experiments.{experiment}.methods: got {name!r}; "

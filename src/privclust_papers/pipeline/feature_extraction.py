@@ -118,6 +118,5 @@ def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet
 
 
 def _first_classes(y: np.ndarray) -> np.ndarray:
-    """Return which samples are of the first half of the classes, rounded up."""
     classes = np.unique(y)
     return np.isin(y, classes[: (len(classes) + 1) // 2])

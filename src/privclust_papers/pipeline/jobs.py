@@ -243,22 +243,18 @@ class Jobs:
 
     @staticmethod
     def _fit_code(experiment: Experiment, names: Iterable[str]) -> list[str]:
-        """Return the code that decides the fits of some methods."""
         paths = [path for name in names for path in experiment.methods[name].dotted_paths()]
         fit = [experiment.fit] if experiment.fit else []
         return source_files([experiment.data, *fit, *paths])
 
     def _experiment(self, wildcards: Wildcards) -> Experiment:
-        """Return the experiment that a job belongs to."""
         return self.plan.experiments[wildcards.experiment]
 
     def _file(self, pattern: str, name: str, **numbered: str) -> str:
-        """Return a file of an experiment."""
         paper = self.plan.experiments[name].paper
         return pattern.format(effort=self.plan.effort, paper=paper, experiment=name, **numbered)
 
     def _shards(self, name: str, block: int) -> list[str]:
-        """Return the shards of a block."""
         experiment = self.plan.experiments[name]
         n_shards = experiment.shards if experiment.share and not experiment.is_short else 0
         return [
@@ -320,7 +316,6 @@ class Jobs:
         return {name: [name] for name in sorted(targets)} | papers
 
     def _target(self, wildcards: Wildcards) -> Any:
-        """Return the target that a job draws."""
         return self.plan.targets[wildcards.target]
 
     # The whole run.
@@ -420,7 +415,6 @@ class Jobs:
         return sorted(gaps)
 
     def _stages(self, name: str) -> list[list[str]]:
-        """Return the files of an experiment, stage by stage in the order of their making."""
         experiment = self.plan.experiments[name]
         data = self._data_stages(experiment.dataset) if experiment.dataset else []
         numbers = range(experiment.n_blocks)
@@ -446,7 +440,6 @@ def _page_of_results(paper: str) -> str:
 
 
 def _settings_of(experiment: Experiment) -> dict[str, Any]:
-    """Return what the page says of an experiment's settings, as JSON values."""
     return {
         "paper": experiment.paper,
         "dataset": experiment.dataset,

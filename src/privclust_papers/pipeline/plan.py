@@ -266,7 +266,6 @@ def _data_used(
 
 
 def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
-    """Return the targets of one paper, whose experiments must be its own."""
     targets = {}
     for name, entry in document["targets"].items():
         for experiment in entry["experiments"]:

@@ -283,7 +283,6 @@ def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Gen
 def _instance_data(
     spec: Mapping[str, Any], point: Mapping[str, Any], trial: int, dataset: Arrays | None
 ) -> TrialData:
-    """Make the data of an instance."""
     return load_object(spec["data"])(point, trial, TrialStreams(spec, point, trial), dataset)
 
 
@@ -308,8 +307,6 @@ def evaluate_fits(
 
 
 class _Metrics:
-    """The metrics of one method, task by task."""
-
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
         self._arrays: dict[str, np.ndarray] = {}
@@ -329,7 +326,6 @@ class _Metrics:
         self._rows.append(row)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return the rows as columns, and the arrays."""
         columns = {key: np.asarray([row[key] for row in self._rows]) for key in self._rows[0]}
         return columns | self._arrays
 

@@ -84,7 +84,6 @@ def names_in(node: ast.AST) -> set[str]:
 
 @functools.cache
 def _parsed(text: str) -> ast.Module:
-    """Return the syntax tree of a source."""
     return ast.parse(text)
 
 
@@ -102,7 +101,6 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _imports_of_statement(node: ast.AST) -> list[tuple[int, str, dict[str, str]]]:
-    """Return what a statement imports; of most it is nothing."""
     if isinstance(node, ast.Import):
         return [(0, alias.name, {}) for alias in node.names]
     if isinstance(node, ast.ImportFrom):

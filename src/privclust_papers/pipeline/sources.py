@@ -85,12 +85,10 @@ def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
 
 
 def _text(module: str) -> str:
-    """Return the source of a module."""
     return _file(module).read_text(encoding="utf-8")
 
 
 def _segment(text: str, node: ast.stmt) -> str:
-    """Return the source of a definition, with its decorators and comments."""
     decorators = getattr(node, "decorator_list", [])
     first = min(part.lineno for part in (node, *decorators))
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
@@ -124,7 +122,6 @@ def _follow(module: str, name: str) -> str:
 
 @functools.cache
 def _imports(module: str) -> list[str]:
-    """Return the modules of the project that a module needs."""
     needed = []
     for imported, names in _import_statements(module):
         if imported.split(".")[0] not in PACKAGES:
@@ -160,7 +157,6 @@ def _absolute(module: str, level: int, name: str, is_package: bool) -> str:
 
 @functools.cache
 def _find(module: str) -> Path | None:
-    """Return the file of a module without importing it or its parents."""
     first, *rest = module.split(".")
     if first in PACKAGES:
         folder = Path(__file__).parents[2] / first
@@ -179,7 +175,6 @@ def _find(module: str) -> Path | None:
 
 
 def _file(module: str) -> Path:
-    """Return the file of a module that is known to exist."""
     file = _find(module)
     if file is None:
         raise ValueError(f"{module}: no module of that name; sys.path is {sys.path}")

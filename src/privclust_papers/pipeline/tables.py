@@ -73,7 +73,6 @@ def summary_table(
 
 
 def _statistics(values: pd.Series) -> dict[str, float]:
-    """Sum up one metric; a spread needs two values."""
     n = len(values)
     std = float(values.std(ddof=1)) if n > 1 else float("nan")
     return {

@@ -53,7 +53,6 @@ def load_own_data(path: str, schemas: Path) -> tuple[dict[str, OwnData], str]:
 
 
 def _check_box(low, high, where: str) -> None:
-    """Refuse bounds that are no box."""
     corners = [corner if isinstance(corner, list) else [corner] for corner in (low, high)]
     if isinstance(low, list) != isinstance(high, list) or len(corners[0]) != len(corners[1]):
         raise ConfigError(
@@ -156,7 +155,6 @@ def _own_class(dotted: str, where: str) -> Any:
 
 
 def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
-    """Return the paper that has a target open to other methods."""
     is_open = {}
     for document in documents:
         for name, entry in document["targets"].items():

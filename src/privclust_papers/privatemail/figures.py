@@ -108,12 +108,10 @@ _DATA_SIZES = {
 
 
 def _data_set(experiment: str) -> str:
-    """Return the name of the data set that ends an experiment's name."""
     return _DATA_SETS[experiment.rsplit("_", 1)[-1]]
 
 
 def _mean_of(results: Results) -> str:
-    """Write over how many trials the curves are means."""
     return f"Mean of {counted(*results.trials.values())}{BAND}"
 
 
@@ -402,7 +400,6 @@ def tab2(results: Results) -> Drawing:
 
 
 def _range(values: pd.Series) -> str:
-    """Write a setting, or the least and the largest where there are several."""
     low, high = values.min(), values.max()
     return cell(low) if low == high else f"{cell(low)} to {cell(high)}"
 
@@ -449,7 +446,6 @@ def _leaking(
     methods: Mapping[str, tuple[str, str, str]],
     is_control: bool,
 ) -> None:
-    """Draw recalls on the features of one experiment."""
     features = "class-free" if is_control else "real"
     names = {name: f"{features} features, {text}" for name, (text, *_) in methods.items()}
     curves = recalls[recalls["experiment"] == experiment]

@@ -201,6 +201,5 @@ class ProjectionSearch(PrivateRandomProjection):
 
 
 def _guaranteed(guarantee):
-    """Return the epsilon that a guarantee states; infinite for none."""
     epsilon = math.inf if guarantee.definition == "none" else guarantee.epsilon
     return {"guaranteed": np.array(float(epsilon))}

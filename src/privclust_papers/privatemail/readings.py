@@ -125,13 +125,11 @@ def read_mail(
 
 
 def _read(reading: str, sigma: float) -> tuple[bool, float]:
-    """Return whether features have norm 1, and what kernels divide squared distances by."""
     norm, _, kernel = reading.partition(", ")
     return {"unit": True, "raw": False}[norm], _WIDTHS[kernel](sigma)
 
 
 def _rows(task: RetrievalTask, is_unit: bool) -> np.ndarray:
-    """Return features of public images and gallery."""
     X = np.concatenate([task.X_public, task.X_gallery]).astype(np.float64)
     return unit_rows(X) if is_unit else X
 

@@ -104,7 +104,6 @@ def _certificate(verification: Verification, checker: str) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return the model of the processor, if the system says it."""
     path = Path("/proc/cpuinfo")
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     named = re.search(r"^model name[^:\n]*:(.*)$", text, re.MULTILINE)

@@ -44,7 +44,6 @@ _DIFFERENCES = {SHARE: SHARE_DIFFERENCE, "fraction": "difference of fractions"} 
 
 
 def _nothing(level: float) -> list[str]:
-    """Return no comparison."""
     return []
 
 
@@ -258,17 +257,14 @@ def _all_on_one_side(
 
 
 def _bound(check: Mapping[str, Any]) -> float:
-    """Return the bound on the scale on which a check compares."""
     return float(np.log(check["bound"]) if check.get("scale") == "log" else check["bound"])
 
 
 def _of_several(estimates: Sequence[Estimate], which: str) -> str:
-    """Say which of several comparisons a text is about."""
     return f", {which} of {len(estimates)} comparisons" if len(estimates) > 1 else ""
 
 
 def _fixed(check: Mapping[str, Any], wording: Wording) -> str:
-    """Write the values of other axes that a check keeps fixed."""
     return f" at {wording.at(check['at'])}" if "at" in check else ""
 
 
@@ -316,7 +312,6 @@ def _estimate(
     at: Mapping[str, Any] | None = None,
     method: str = "",
 ) -> Estimate:
-    """Return the mean (or median) of a column, or of its difference from another, by trial."""
     differences = (wide[one] if other is None else wide[one] - wide[other]).dropna()
     values, kind = differences.to_numpy(), check.get("quantity_kind", "")
     if other is not None:

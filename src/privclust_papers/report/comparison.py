@@ -97,7 +97,6 @@ def median_interval(values: np.ndarray, level: float = 0.95, kind: str = "") -> 
 
 
 def _clopper_pearson(hits: float, n: int, level: float) -> tuple[float, float]:
-    """Return the exact interval of a share."""
     tail = 0.5 - 0.5 * level
     low = special.betaincinv(hits, n - hits + 1.0, tail) if hits > 0 else 0.0
     high = special.betaincinv(hits + 1.0, n - hits, 1.0 - tail) if hits < n else 1.0
@@ -262,7 +261,6 @@ def _lies_in(value: str, low: float, high: float) -> bool:
 
 
 def _rounding(value: str) -> float:
-    """Half a unit of the last digit of a printed number."""
     return 0.5 * 10.0 ** -decimals(value)
 
 

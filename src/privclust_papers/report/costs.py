@@ -154,7 +154,6 @@ def _behind(page: str, records: dict[str, dict]) -> tuple[list[dict], list[str]]
 
 
 def _job(record: dict, folder: Path) -> Job:
-    """Join a record, its benchmark file and what its fits took."""
     rule, wildcards = record["rule"], record["wildcards"]
     work = record["cpu_s"] - record["startup_cpu_s"]
     if rule == "fit":
@@ -178,7 +177,6 @@ def _job(record: dict, folder: Path) -> Job:
 
 
 def _read_runs(path: Path) -> pd.DataFrame:
-    """Read the lines that runs of Snakemake left; none where none has ended."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return pd.DataFrame([json.loads(line) for line in lines], columns=_RUN_COLUMNS)
 
@@ -325,7 +323,6 @@ def compare_runs(costs: Costs) -> pd.DataFrame:
 
 
 def _prediction(jobs: Sequence[Job], cores: int, costs: Costs) -> dict[str, float]:
-    """Predict one time and its bounds."""
     lower, upper = (costs.planning_s + b for b in bounds(jobs, cores, costs.dispatch_s))
     predicted = costs.planning_s + makespan(jobs, cores, costs.dispatch_s)
     return {"jobs": len(jobs), "predicted_s": predicted, "lower_s": lower, "upper_s": upper}

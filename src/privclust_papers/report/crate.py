@@ -117,12 +117,10 @@ class _Run:
 
 
 def _alone(value: Any) -> Any:
-    """Take the only entry out of a list, as RO-Crate recommends."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _describe(run: _Run) -> None:
-    """Write the description: root, workflow, software, parameters, data, files, jobs."""
     licence = run.project["license"]
     licence_entity = run.add(
         f"https://spdx.org/licenses/{licence}", "CreativeWork", name=licence, identifier=licence
@@ -192,7 +190,6 @@ def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> 
 
 
 def _add_parameters(run: _Run) -> list[dict[str, str]]:
-    """Describe what a run can be told, and what this one was."""
     values = []
     for name in _PARAMETERS:
         value = run.config[name]
@@ -217,7 +214,6 @@ def _add_parameters(run: _Run) -> list[dict[str, str]]:
 
 
 def _add_dataset(run: _Run, dataset: Dataset) -> dict[str, str]:
-    """Describe a data set, or what stands in for it: from where, on what terms, which bytes."""
     folder = f"data/raw/{dataset.name}"
     receipt = read_receipt(folder)
     formal, entity = {"@id": f"#input/{dataset.name}"}, run.refer(folder)
@@ -274,7 +270,6 @@ def _slots(plan: Plan) -> dict[str, tuple[str, list[str]]]:
 
 
 def _add_outputs(run: _Run) -> list[dict[str, str]]:
-    """Describe the slots of the workflow's results."""
     return [
         run.add(
             f"#output/{name}",
@@ -289,7 +284,6 @@ def _add_outputs(run: _Run) -> list[dict[str, str]]:
 
 
 def _add_files(run: _Run) -> Any:
-    """Describe each file in the crate, and return the entity of the workflow."""
     slots = {file: name for name, (_, files) in _slots(run.plan).items() for file in files}
     engine = metadata.version("snakemake")
     workflow = run.crate.add_workflow(
@@ -344,13 +338,11 @@ def _add_kept_outside(run: _Run) -> None:
 
 
 def _origin(artefact: hdf5.Contents | None) -> str:
-    """Say of which data an artefact is, where it holds data."""
     source = artefact.parameters.get("source") if artefact else None
     return f"Made from {source}." if source else ""
 
 
 def _add_jobs(run: _Run) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
-    """Describe each rule as a step and each job as an action; return references to both."""
     rules = sorted({job.rule for job in run.jobs})
     tools = {rule: {"@id": f"workflow/scripts/{rule}.py"} for rule in rules}
     steps = {
@@ -384,7 +376,6 @@ def _add_jobs(run: _Run) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
 
 
 def _add_software(run: _Run) -> list[dict[str, str]]:
-    """Describe Python and the packages that computed the artefacts, in the versions they name."""
     versions = {("python", platform.python_version()), *run.versions}
     return [
         run.add(
@@ -395,15 +386,12 @@ def _add_software(run: _Run) -> list[dict[str, str]]:
 
 
 def _configs(run: _Run) -> list[str]:
-    """Return the configuration in the crate."""
     return sorted(name for name in run.members if name.startswith("config/"))
 
 
 def _iso(seconds: float) -> str:
-    """Return a time in UTC as ISO 8601 to the millisecond."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _sha256(content: bytes) -> str:
-    """Return the checksum that the crate gives of a file."""
     return hashlib.sha256(content).hexdigest()

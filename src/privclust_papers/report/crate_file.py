@@ -258,12 +258,10 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
 
 
 def _inner(names: Collection[str]) -> list[str]:
-    """Return the names that lie below another one."""
     return [n for n in names if any(str(parent) in names for parent in PurePosixPath(n).parents)]
 
 
 def _text(file: zipfile.ZipFile, name: str) -> str:
-    """Return a member that is text."""
     if name not in file.namelist():
         raise CrateError(f"has no {name}; it is no crate of a run, or of an earlier version")
     if file.getinfo(name).file_size > _LARGEST_TEXT:
@@ -272,7 +270,6 @@ def _text(file: zipfile.ZipFile, name: str) -> str:
 
 
 def _json(file: zipfile.ZipFile, name: str) -> Any:
-    """Return what a member in JSON says."""
     try:
         return json.loads(_text(file, name), parse_constant=int)  # refuses NaN and Infinity
     except (ValueError, RecursionError) as error:

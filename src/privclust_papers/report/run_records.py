@@ -151,7 +151,6 @@ def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
 
 
 def _join(parts: list[Job]) -> Job:
-    """Join what is said of one job with each of its outputs."""
     logs = [Path(log) for log in parts[0].record.get("log", ())]
     cost = read_cost(logs[0]) if logs and logs[0].is_file() else None
     return Job(

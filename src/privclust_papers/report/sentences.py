@@ -74,7 +74,6 @@ class Wording:
         return f" {before}{self.at(estimate.at)}" if estimate.at else ""
 
     def _listed(self, methods: Sequence[str]) -> str:
-        """Name methods, or count them."""
         if len(methods) > _NAMED:
             return f"{len(methods)} other methods"
         *first, last = [self.label_of(method) for method in methods] or [""]

@@ -181,7 +181,6 @@ def compare_runs(
 
 
 def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
-    """Read the tables of a run by a function that reads a file of its folder."""
     if _VERDICTS not in names:
         raise NoRunError(f"{path}: has no {_VERDICTS}; it may be results/<effort> of a whole run")
 
@@ -209,7 +208,6 @@ def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
 
 
 def _files_of(folder: Path) -> set[str]:
-    """Return the tables of a folder of results with their digests, by path in it."""
     tables = [folder / _VERDICTS, *folder.glob("targets/*/*.csv")]
     files = [file for table in tables for file in (table, Path(f"{table}.sha256"))]
     return {file.relative_to(folder).as_posix() for file in files if file.is_file()}
@@ -248,7 +246,6 @@ def compare_tables(
 def _differences(
     before: Mapping[str, str], after: Mapping[str, str], is_equal: Callable[[str, str], bool]
 ) -> Iterator[Difference]:
-    """Yield what two mappings have otherwise."""
     for name in dict.fromkeys([*before, *after]):
         a, b = before.get(name), after.get(name)
         if a is None or b is None or not is_equal(a, b):
@@ -285,5 +282,4 @@ def _by_key(table: pd.DataFrame, keys: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _presence(thing: object) -> str | None:
-    """Say that something is there."""
     return None if thing is None else "there"

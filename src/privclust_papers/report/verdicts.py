@@ -141,7 +141,6 @@ def judge(
 def _judged(
     check: Mapping[str, Any], trials: Mapping[str, pd.DataFrame], words: Mapping[str, str]
 ) -> _Judgement | None:
-    """Return the comparisons of a check, None where it was not run or has no value."""
     table = trials.get(check["experiment"])
     if table is None:
         return None
@@ -209,7 +208,6 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
 
 
 def _verdict_on_counts(held: int, failed: int, n: int) -> str:
-    """Return the verdict on n comparisons, of which the trials leave the rest open."""
     if held == n:
         return REPRODUCED
     if not failed:
@@ -300,7 +298,6 @@ def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
 
 
 def _verdict_on_number(entry: Mapping[str, Any]) -> str:
-    """Return the verdict on a printed number beside ours."""
     is_whole = entry["n"] >= entry["trials"]
     if not entry["n"]:
         return NOT_RUN

@@ -186,7 +186,6 @@ def _timed_claims(crate: Crate, folder: Path) -> set[str]:
 def _compare(
     crate: Crate, name: str, folder: Path, tolerance: float, timed: Collection[str]
 ) -> tuple[str, str]:
-    """Compare one output with the crate: the outcome, and its detail."""
     kind, path = kind_of(name), folder / name
     sha256 = file_sha256(path)
     if not sha256:
@@ -214,10 +213,7 @@ def _compare(
 
 
 class _SameTexts(RunComparison):
-    """A comparison in which no two ways to write a number are one."""
-
     def are_equal(self, a: str, b: str) -> bool:
-        """Whether two cells are the same to the last character."""
         return a == b
 
 

@@ -120,6 +120,5 @@ def _explain(error: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    """Print a value in at most 60 characters."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."

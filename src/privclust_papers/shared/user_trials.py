@@ -56,7 +56,6 @@ def _clipped(dataset: Dataset) -> tuple[np.ndarray, dict[str, str | int]]:
 
 
 def _extra(point: Point, dataset: Dataset) -> dict[str, Any]:
-    """Return what all fits are given; check the number of clusters."""
     k, n_samples = point["n_clusters"], len(dataset["X"])
     if k > n_samples:
         raise ConfigError(

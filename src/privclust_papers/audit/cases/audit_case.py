@@ -64,7 +64,6 @@ class AuditCase(Claim):
     statistic: object = None
 
     def __call__(self, data, rng: np.random.Generator):
-        """Return one output."""
         return self.many(data, rng, 1)[0]  # subclasses without `many` have a call of their own
 
     @property

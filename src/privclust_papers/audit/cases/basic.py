@@ -48,7 +48,6 @@ class Exponential(AuditCase):
     budgets = 1.0  # of epsilon, that the mechanism may spend where the pair costs one
 
     def __call__(self, data, rng):
-        """Return the candidate's number."""
         return measurements.Exponential(_VOTE, self.budgets * self.epsilon).release(data, rng)
 
 

@@ -18,7 +18,6 @@ _N_AVERAGED = 200  # releases, each with dummies of its own
 
 
 def _public_set():
-    """Public features of norm 1, the same for all cases, and their labels."""
     return public_features(), np.repeat(_LABELS, N_PUBLIC // 2)
 
 
@@ -71,7 +70,6 @@ class PrintedMail(AuditCase):
         return self._released(data, rng, self.epsilon, n)
 
     def _released(self, data, random_state, epsilon, n):
-        """Return n releases at a budget; the query, or the class rows, are last."""
         model = PrivateMail(
             random_state=random_state, epsilon=epsilon, delta=self.delta, **self._settings
         ).fit(self._public, self._labels)
@@ -117,7 +115,6 @@ class CorrectedMail(AuditCase):
         return self._fitted(rng).release(np.repeat(data[None], n, axis=0))
 
     def _fitted(self, random_state):
-        """The estimator on the public set."""
         model = PrivateMail(released=self._released, **self.budget, random_state=random_state)
         return model.fit(*_public_set())
 
@@ -134,7 +131,6 @@ class WholePCA(AuditCase):
         self.statistic = along(np.diag([1.0, -1.0]))
 
     def __call__(self, data, rng):
-        """Return the noisy second moments, put together again."""
         model = PrivatePCA(
             2, **self.budget, mechanism=self._mechanism, norm_bound=1.0, random_state=rng
         ).fit(data)
@@ -150,7 +146,6 @@ class ExponentialPCA(AuditCase):
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
     def __call__(self, data, rng):
-        """Return the component."""
         model = PrivatePCA(
             1, epsilon=self.epsilon, mechanism="exponential", norm_bound=1.0, random_state=rng
         )
@@ -205,7 +200,6 @@ class PrintedTSNE(AuditCase):
         self._model = model.fit(self._ANCHORS, self._EMBEDDING)
 
     def __call__(self, data, rng):
-        """Return the two rows' embedding."""
         return self._model.with_noise_from(rng).transform(data)
 
 

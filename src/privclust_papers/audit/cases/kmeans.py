@@ -70,7 +70,6 @@ class WholeTree(AuditCase):
     data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
 
     def __call__(self, data, rng):
-        """Return the center, its size and spread, the number of cells and the mean inertia."""
         model = TreeKMeans(1, **self.budget, bounds=_BOX, random_state=rng).fit(data)
         found = model.cluster_centers_, model.cluster_sizes_, model.cluster_spreads_
         return np.concatenate([*map(np.ravel, found), [model.n_cells_, model.mean_inertia_]])
@@ -92,11 +91,9 @@ class GridCounts(AuditCase):
         )
 
     def __call__(self, data, rng):
-        """Return the counts."""
         return self._fitted(data, rng).noisy_counts_
 
     def _fitted(self, data, rng):
-        """A fit on a grid of a few cells."""
         few = {"n_samples": 30, "n_init": 1, "max_iter": 1}
         return EUGkM(1, epsilon=self.epsilon, bounds=_BOX, **few, random_state=rng).fit(data)
 
@@ -130,7 +127,6 @@ class ScrambledSketch(AuditCase):
         )
 
     def __call__(self, data, rng):
-        """Return the parts of the sums."""
         masks = {"n_measurements": self._measured, "mask_seed": int(rng.integers(2**63))}
         sketch = Sketch.of(data, self._frequencies, **masks)
         return scrambled(sketch, self._sigma_xi, random_state=rng).sums.view(float)
@@ -167,7 +163,6 @@ class ReleasedSketch(AuditCase):
         self.statistic = laplace_ratio(*values, scale) if is_pure else along(np.subtract(*values))
 
     def __call__(self, data, rng):
-        """Return the parts of the sum."""
         sketch = self._sketches[float(data[0, 0])]
         return release(sketch, **self.budget, noise=self._noise, random_state=rng).sums.view(float)
 

@@ -97,7 +97,6 @@ class WholeEM(AuditCase):
         self.statistic = vectorised("below_support", self._gap)
 
     def __call__(self, data, rng):
-        """Return the second moment that the fitted mixture has, in one array."""
         mixture = PrivateGaussianMixture(
             1, covariance_type=self.covariance_type, **self.budget, mean_noise="laplace",
             variant="paper", max_iter=1, norm_bound=1.0, random_state=rng,
@@ -183,12 +182,10 @@ class JointRelease(AuditCase):
 
 
 def _repeated(part, n):
-    """Statistics of fixed point, n times one after the other."""
     return FixedPoint(np.concatenate([part.integers] * n), part.bits)
 
 
 def _flat(counts, sums, moments, n):
-    """Statistics of n rounds, one row each."""
     parts = (counts[:, None], sums, moments.reshape(len(counts), -1))
     return np.hstack(parts).reshape(n, -1)
 
@@ -215,7 +212,6 @@ class AdaptiveMixture(AuditCase):
     data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
 
     def __call__(self, data, rng):
-        """Return mean and variance."""
         mixture = AdaptiveGaussianMixture(
             1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng
         ).fit(data)

@@ -40,7 +40,6 @@ class WholeRounds(AuditCase):
     data, neighbour = np.array([[1.0]]), np.array([[-1.0]])
 
     def __call__(self, data, rng):
-        """Return the center, and the sketch from which the round started."""
         model = CompressiveKMeans(
             1,
             **self.budget,

@@ -42,7 +42,6 @@ _CHANGES = {"replace_one": replace_one, _ADD_REMOVE: add_remove}
 
 
 def _in_ball(row):
-    """Draw a row in to the unit ball."""
     row = np.asarray(row, dtype=float)
     return _LARGEST_NORM * row / max(float(np.linalg.norm(row)), 1.0)
 
@@ -250,7 +249,6 @@ class LloydSums(SensitivityCase):
         return np.asarray(self._round(np.ascontiguousarray(rows))[0])
 
     def _round(self, rows):
-        """What is released of rows about two centers, and its noise."""
         return self._model.one_round(rows, np.array([[0.5], [-0.5]]))
 
 
@@ -439,7 +437,6 @@ class CentralResult(SmoothBound):
 
 
 def _public_images():
-    """Public features of norm 1, and labels 0 to 9."""
     return public_features(), np.arange(N_PUBLIC) % 10
 
 

@@ -81,7 +81,6 @@ class OrderOfSubspaces(AuditCase):
         return self._winners[is_turned, count]
 
     def _results(self, is_turned, count):
-        """Return what all subsets give, those that hold the record first."""
         angles = np.where(np.arange(self._m) % 2 == 0, _SPREAD, -_SPREAD)
         angles[:count] = 0.0
         lines = np.stack([angles, angles + math.pi / 2.0], axis=1)
@@ -99,7 +98,6 @@ class WholeSampleAggregate(AuditCase):
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
     def __call__(self, data, rng):
-        """Return the line."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that the noise may drown the result
             model = SampleAggregateSubspaceClustering(
@@ -120,7 +118,6 @@ class ExactExponential(AuditCase):
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 
     def __call__(self, data, rng):
-        """Return the line."""
         return lines_sampler(1, self.epsilon, 1, rng).fit(data).subspaces_.ravel()
 
 
@@ -150,7 +147,6 @@ class GibbsChain(AuditCase):
             self._starts[rows.tobytes()] = "random" if self.is_private else labels
 
     def __call__(self, data, rng):
-        """Return the projections on the lines, the one nearer to 0 degrees first."""
         model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
         model.init = self._starts[data.tobytes()]
         bases = model.fit(data).subspaces_
@@ -169,7 +165,6 @@ class MeanOfSamples(AuditCase):
         self.statistic = along(np.diag([1.0, -1.0]))
 
     def __call__(self, data, rng):
-        """Return the mean projection."""
         model = lines_sampler(1, self.epsilon, 100, rng)
         model.n_kept = 100
         bases = model.fit(data).kept_subspaces_

@@ -63,7 +63,6 @@ class LinesAfterSweeps(AuditCase):
         self.statistic = vectorised("likelihood_ratio", self._ratios)
 
     def __call__(self, data, rng):
-        """Return the angles of the two lines, in the order of the labels."""
         model = lines_sampler(2, self.epsilon, self._n_sweeps, rng)
         model.init = self._starts[data.tobytes()]
         return _angles(model.fit(data).subspaces_[..., 0])
@@ -84,7 +83,6 @@ class LinesAfterSweeps(AuditCase):
 
 @lru_cache(maxsize=16)
 def _lines(directions, counts, epsilon, start):
-    """Exact laws, which the points of a grid of sweeps share."""
     return ExactLines(directions, counts, epsilon, start)
 
 

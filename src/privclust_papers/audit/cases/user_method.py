@@ -42,7 +42,6 @@ class OwnMethod(AuditCase):
         self.data, self.neighbour = neighbours
 
     def __call__(self, data: Any, rng: np.random.Generator) -> np.ndarray:
-        """Fit once and return what is published."""
         random_state = random_state_for(self._estimator, rng)
         model = construct(self._estimator, self._params, random_state=random_state).fit(data)
         return np.asarray(getattr(model, self._read), dtype=float)

@@ -30,7 +30,6 @@ def draw_costs(
 
 
 def _bars(axes: Axes, rows: pd.DataFrame, title: str) -> None:
-    """Draw stacked bars of work and overhead, the largest on top."""
     rows = rows.sort_values("cpu_s")
     axes.barh(rows.name, rows.work_cpu_s, color=PALETTE[1], label="work")
     left = rows.work_cpu_s
@@ -40,7 +39,6 @@ def _bars(axes: Axes, rows: pd.DataFrame, title: str) -> None:
 
 
 def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame, limit_s: float) -> None:
-    """Draw predicted times between their bounds, and what runs took."""
     low, high = model.lower_s / 60, model.upper_s / 60
     axes.fill_between(model.cores, low, high, color=PALETTE[4], alpha=0.3, label="bounds")
     axes.plot(model.cores, model.predicted_s / 60, marker="o", color=PALETTE[1], label="predicted")

@@ -99,7 +99,6 @@ def styles_of(
 
 
 def _style_of(entry: Mapping[str, Any]) -> MethodStyle:
-    """Return a style from what a paper's file says."""
     if not entry:
         return _OTHER
     line = entry.get("line", _PROMISES[entry.get("promise", "private")])

@@ -46,7 +46,6 @@ def bibtex(citation: Mapping[str, Any]) -> str:
 
 
 def _key(entry: Mapping[str, Any]) -> str:
-    """Return the first author's name and the year; of software the name of the program."""
     if entry["type"] == "software":
         return str(entry["title"]).partition(":")[0] if ":" in entry["title"] else "software"
     first = entry["authors"][0] if entry["authors"] else {}
@@ -55,7 +54,6 @@ def _key(entry: Mapping[str, Any]) -> str:
 
 
 def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an entry; those without a value are left out by `bibtex`."""
     doi = entry.get("doi", "")
     is_arxiv = doi.startswith(_ARXIV)
     pages = [str(entry[end]) for end in ("start", "end") if end in entry]

@@ -215,7 +215,6 @@ def command(changed: Mapping[str, str], *rules: str) -> str:
 
 
 def _calls(method: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a method as calls of its classes: transformers first."""
     steps = [*method["transforms"], (method["estimator"], method["params"])]
     calls = [
         f"{path}({', '.join(f'{key}={value!r}' for key, value in params.items())})"
@@ -225,7 +224,6 @@ def _calls(method: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _axes(part: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Write one product grid: each axis with its values."""
     values = {name: axis if isinstance(axis, list) else [axis] for name, axis in part.items()}
     return [(name, ", ".join(map(str, axis))) for name, axis in values.items()]
 
@@ -239,7 +237,6 @@ def _trials(trials: list[int]) -> str:
 
 
 def _is_numeric(text: str) -> bool:
-    """Say whether a cell may stand in a column of numbers; empty ones may."""
     try:
         float(text or "nan")
     except ValueError:

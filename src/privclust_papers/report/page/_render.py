@@ -109,7 +109,6 @@ def _targets(
     sizes: Mapping[str, tuple[int, int]],
     sources: Mapping[str, list[str]],
 ) -> list[dict[str, Any]]:
-    """Collect all that the page says of each target."""
     results = {paper["name"]: paper["results"] for paper in spec["papers"]}
     targets = []
     for target in spec["targets"]:
@@ -142,7 +141,6 @@ def _targets(
 def _papers(
     spec: Mapping[str, Any], targets: Iterable[Mapping[str, Any]], verdicts: pd.DataFrame
 ) -> list[dict[str, Any]]:
-    """Collect what the page says of each paper."""
     papers = []
     for about in spec["papers"]:
         name = about["name"]
