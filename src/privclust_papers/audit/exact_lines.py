@@ -50,25 +50,12 @@ class ExactLines:
     angles : ndarray of shape (n_angles,)
         The grid.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or counts take more than 200,000 values.
+    Raises a ValueError if a parameter is out of its range, or counts take more than 200,000 values.
 
     References
     ----------
     Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     eqs. (10) to (12).
-
-    Examples
-    --------
-    Lines forget where they started:
-
-    >>> near, far = (ExactLines([0.0, 1.5], [4, 4], 2.0, start) for start in ("random", (0.0, 0.0)))
-    >>> bool(np.allclose(near.after(20), far.after(20), rtol=1e-3))
-    True
-    >>> bool(np.allclose(near.after(60), near.limit(), rtol=1e-9))
-    True
     """
 
     def __init__(
@@ -156,11 +143,6 @@ def worst_ratio(first: np.ndarray, second: np.ndarray) -> float:
     ----------
     first, second : ndarray of one shape
         Probabilities, positive.
-
-    Examples
-    --------
-    >>> round(worst_ratio(np.array([0.5, 0.5]), np.array([0.25, 0.75])), 3)
-    0.693
     """
     return float(np.abs(np.log(first) - np.log(second)).max())
 
@@ -174,11 +156,6 @@ def least_delta(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
         Probabilities.
     epsilon : float
         In nats.
-
-    Examples
-    --------
-    >>> least_delta(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 0.0)
-    0.25
     """
     factor = math.exp(epsilon)
     pairs = ((first, second), (second, first))

@@ -111,14 +111,6 @@ def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) ->
     Returns
     -------
     SniperResult
-
-    Examples
-    --------
-    >>> from privclust_audit.faults import FAULTS
-    >>> fault = FAULTS["noisy_histogram_upside_down"]
-    >>> rng = np.random.default_rng(0)
-    >>> sniper(fault.mechanism, fault.data, fault.neighbour, 10_000, rng).epsilon_lower_bound > 2.0
-    True
     """
     pairs = [(data, neighbour), (neighbour, data)]
     attacks = [_Attack(mechanism, *pair, n_runs / 2, rng) for pair in pairs]

@@ -48,38 +48,18 @@ Noisy = Callable[[Sketch, np.random.Generator], Sketch]
 
 
 def attained_snr(alpha_r: float, sigma_xi: float, n_samples: int, norm2: float = NORM2) -> float:
-    r"""Return the SNR of eq. (6) for :math:`L n_0` = `n_samples` and :math:`\|z\|^2` = `norm2`.
-
-    Examples
-    --------
-    >>> round(attained_snr(1.0, 0.0, 10_000))
-    5385
-    """
+    r"""Return the SNR of eq. (6) for :math:`L n_0` = `n_samples` and :math:`\|z\|^2` = `norm2`."""
     return alpha_r * n_samples * norm2 / (1.0 - alpha_r * norm2 + sigma_xi**2)
 
 
 def sigma_xi_for(target: float, alpha_r: float, n_samples: int) -> float | None:
-    r"""Return :math:`\sigma_\xi` with which eq. (6) has an SNR, None where noise cannot raise it.
-
-    Examples
-    --------
-    >>> round(attained_snr(0.1, sigma_xi_for(30.0, 0.1, 10_000), 10_000), 9)
-    30.0
-    """
+    r"""Return :math:`\sigma_\xi` with which eq. (6) has an SNR; None if noise cannot raise it."""
     square = alpha_r * n_samples * NORM2 / target - 1.0 + alpha_r * NORM2
     return math.sqrt(square) if square >= 0.0 else None
 
 
 def measurements_for(target: float, sigma_xi: float, n_samples: int, m: int) -> int | None:
-    """Return the r in 1..m whose SNR of eq. (6) is nearest, None where it is off by over a tenth.
-
-    Examples
-    --------
-    >>> measurements_for(100.0, 0.0, 10_000, 1000)
-    28
-    >>> measurements_for(1.0, 0.0, 10_000, 1000) is None
-    True
-    """
+    """Return the r in 1..m whose SNR of eq. (6) is nearest; None if it is off by over a tenth."""
     alpha_r = target * (1.0 + sigma_xi**2) / (NORM2 * (n_samples + target))
     r = min(max(round(alpha_r * m), 1), m)
     is_near = abs(attained_snr(r / m, sigma_xi, n_samples) / target - 1.0) <= _SNR_TOLERANCE
@@ -125,26 +105,15 @@ def share_sums(
 
 @dataclass(frozen=True)
 class Sketching:
-    """How a trial's rows are sketched and decoded, but for noise and masks.
+    """How a trial's rows are sketched and decoded, but for noise and masks."""
 
-    Attributes
-    ----------
-    data : TrialData
-        Of `privclust_papers.ckm.data`; ``shared``, of `share_sums`, stands in for rows.
-    streams : TrialStreams
-        The init stream draws frequencies, then masks; the noise stream noise, then starts.
-    m_factor : float
-        m / (k d).
-    decoder : {"clompr", "gaussian", "gaussian_shared"}
-    n_init : int or None
-        Most starts of the decoder; None for its own choice.
-    """
-
+    # of `privclust_papers.ckm.data`; ``shared``, of `share_sums`, stands in for rows
     data: TrialData
+    # the init stream draws frequencies, then masks; the noise stream noise, then starts
     streams: TrialStreams
-    m_factor: float = 10.0
-    decoder: str = "clompr"
-    n_init: int | None = None
+    m_factor: float = 10.0  # m / (k d)
+    decoder: str = "clompr"  # {"clompr", "gaussian", "gaussian_shared"}
+    n_init: int | None = None  # most starts of the decoder; None for its own choice
 
     @property
     def n_samples(self) -> int:

@@ -25,10 +25,8 @@ def main(argv: list[str] | None = None) -> int:
         an archived run does not give the archived result; 130 or 143 if it was interrupted or
         terminated.
 
-    Raises
-    ------
-    SystemExit
-        With code 2 and one line, if the arguments cannot be understood; 0 for ``--help``.
+    Raises a SystemExit with code 2 and one line if the arguments cannot be understood, and with 0
+    for ``--help``.
     """
     return run(parser(), argv)
 

@@ -41,11 +41,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     ``test/<LL>_<name>.webp``, one for each fine class LL, of 32 x 32 pixels a tile. Sheets need
     Pillow. Returns ``images``, ``y`` (fine classes), ``train``, ``names`` and ``files`` as
     `privclust.features.images` describes; 50,000 training images, then 10,000 test images.
-
-    Examples
-    --------
-    >>> read("cifar-100-binary.tar.gz")["images"].shape  # doctest: +SKIP
-    (60000, 32, 32, 3)
     """
     members = read_members(path, _FILES)
     if "train.bin" in members or "test.bin" in members:

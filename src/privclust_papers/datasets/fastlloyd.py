@@ -33,15 +33,8 @@ _ADULT_ROWS, _SCALE_ROWS = 48_842, 10_000
 def read_real(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read ``birch2.txt`` and ``adult.txt`` of a tar archive; each (n, d), float64, by its name.
 
-    Raises
-    ------
-    DataError
-        If the archive is damaged, or has no such file, or a line is not as described.
-
-    Examples
-    --------
-    >>> read_real("real_datasets.tar.xz")["adult"].shape  # doctest: +SKIP
-    (48842, 6)
+    Raises a DataError if the archive is damaged, or has no such file, or a line is not as
+    described.
     """
     return _read(path, {name: (f"{name}.txt", d) for name, d in REAL.items()})
 
@@ -64,11 +57,6 @@ def generate_real(seed: int) -> dict[str, np.ndarray]:
 
     birch2 is drawn from the published law: 100 normal clusters of variance 1, 2 pi apart along four
     cycles of a sine of amplitude 25. adult is six skewed columns, of no other likeness.
-
-    Examples
-    --------
-    >>> {name: X.shape for name, X in generate_real(1).items()}
-    {'birch2': (25000, 2), 'adult': (48842, 6)}
     """
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
@@ -82,13 +70,7 @@ def generate_real(seed: int) -> dict[str, np.ndarray]:
 
 
 def generate_g2(seed: int) -> dict[str, np.ndarray]:
-    """Draw the g2 sets from their law: 1,024 rows each about 500 and 600, deviation 50.
-
-    Examples
-    --------
-    >>> generate_g2(1)["g2_16"].shape
-    (2048, 16)
-    """
+    """Draw the g2 sets from their law: 1,024 rows each about 500 and 600, deviation 50."""
     check_integer("seed", seed, minimum=0)
     sets = {}
     for d in G2:
@@ -99,13 +81,7 @@ def generate_g2(seed: int) -> dict[str, np.ndarray]:
 
 
 def generate_scale(seed: int) -> dict[str, np.ndarray]:
-    """Generate clusters of sizes 1 to k, with covariances of their own, in place of SynthNew.
-
-    Examples
-    --------
-    >>> generate_scale(1)["scale_4_16"].shape
-    (10000, 16)
-    """
+    """Generate clusters of sizes 1 to k, with covariances of their own, in place of SynthNew."""
     check_integer("seed", seed, minimum=0)
     sets = {}
     for k, d in SCALE:

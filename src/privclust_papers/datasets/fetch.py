@@ -51,32 +51,16 @@ class Receipt:
     """Where the content of a data set's folder came from.
 
     Nothing in it depends on the clock, the machine or a local path.
-
-    Attributes
-    ----------
-    dataset : str
-        The data set's name.
-    kind : {"mirror", "url", "substitute"}
-        Kind of source.
-    source : str
-        The source in words; for a substitute what it is and why it is not comparable.
-    location : str
-        Path relative to the mirror directory, address, or dotted path of the generator.
-    file : str or None
-        Name of the raw file; None if the substitute is generated, as the next two.
-    sha256 : str or None
-        The file's checksum.
-    bytes : int or None
-        The file's size.
     """
 
-    dataset: str
-    kind: str
-    source: str
-    location: str
+    dataset: str  # the data set's name
+    kind: str  # {"mirror", "url", "substitute"}: kind of source
+    source: str  # the source in words; for a substitute what it is and why it is not comparable
+    location: str  # path relative to the mirror directory, address, or dotted path of the generator
+    # name of the raw file; None if the substitute is generated, as the next two
     file: str | None = None
-    sha256: str | None = None
-    bytes: int | None = None
+    sha256: str | None = None  # the file's checksum
+    bytes: int | None = None  # the file's size
 
     @property
     def is_substitute(self) -> bool:
@@ -109,15 +93,8 @@ def resolve_mirror(
     Path or None
         None if there is no mirror.
 
-    Raises
-    ------
-    DataError
-        If a mirror was named that is not a directory; the message says where it was named.
-
-    Examples
-    --------
-    >>> resolve_mirror(None, {"PRIVCLUST_DATA_MIRROR": "."}, None)
-    PosixPath('.')
+    Raises a DataError if a mirror was named that is not a directory; the message says where it was
+    named.
     """
     named = (
         ("mirror in the configuration", config_value),
@@ -171,19 +148,8 @@ def fetch(
     Receipt
         As written to ``receipt.json``.
 
-    Raises
-    ------
-    DataError
-        If a mirror's file is wrong, the folder cannot be written, or there is neither a source
-        nor an allowed substitute.
-
-    Examples
-    --------
-    >>> sets = load_datasets(
-    ...     "config/datasets.yaml", "workflow/schemas/datasets.schema.yaml"
-    ... )  # doctest: +SKIP
-    >>> fetch(sets["hopkins155"], "data/raw/hopkins155").kind  # doctest: +SKIP
-    'url'
+    Raises a DataError if a mirror's file is wrong, the folder cannot be written, or there is
+    neither a source nor an allowed substitute.
     """
     if dataset.content_digest is not None:
         load_object(dataset.content_digest)  # a wrong path is no source's fault
@@ -242,11 +208,8 @@ def load(
     receipt : Receipt
         Where they come from.
 
-    Raises
-    ------
-    DataError
-        If there is no valid receipt, the file is not the one the receipt describes, or its reader
-        cannot read it, although its checksum is right.
+    Raises a DataError if there is no valid receipt, the file is not the one the receipt describes,
+    or its reader cannot read it, although its checksum is right.
     """
     receipt = read_receipt(directory)
     if receipt.dataset != dataset.name:
@@ -279,10 +242,7 @@ def load(
 def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
     """Read the receipt that `fetch` left in a folder.
 
-    Raises
-    ------
-    DataError
-        If there is none or it is not one.
+    Raises a DataError if there is none or it is not one.
     """
     path = Path(directory) / RECEIPT
     try:

@@ -28,15 +28,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     They are in the repository's zip archive, in a tar archive or in a folder. Returns ``X``, shape
     (n, 12), float64: the year, and 11 numbers. The published set has n = 36,733.
 
-    Raises
-    ------
-    DataError
-        If the archive is damaged, or lacks a file, or a line is not as described.
-
-    Examples
-    --------
-    >>> read("gas_turbine.zip")["X"].shape  # doctest: +SKIP
-    (36733, 12)
+    Raises a DataError if the archive is damaged, or lacks a file, or a line is not as described.
     """
     with open(path, "rb") if Path(path).is_file() else nullcontext() as file:
         is_zip = file is not None and file.read(2) == b"PK"  # also where its end is torn off
@@ -58,13 +50,7 @@ def _zipped(path):
 
 
 def generate(seed: int) -> dict[str, np.ndarray]:
-    """Generate rows of the same size: five columns of latent normal numbers, mixed; no sensors.
-
-    Examples
-    --------
-    >>> generate(seed=1)["X"].shape
-    (36733, 12)
-    """
+    """Generate rows of the same size: five columns of latent normal numbers, mixed; no sensors."""
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     latent = rng.standard_normal((N_ROWS, 5)) @ rng.standard_normal((5, N_FEATURES))

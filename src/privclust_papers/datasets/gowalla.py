@@ -78,11 +78,6 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Returns ``points``, shape (n, 2), float64: longitude in [-180, 180] and latitude in [-90, 90],
     in degrees; rows are distinct, sorted by longitude, then latitude.
-
-    Examples
-    --------
-    >>> read("loc-gowalla_totalCheckins.txt.gz")["points"].shape[1]  # doctest: +SKIP
-    2
     """
     try:
         with gzip.open(path) as stream:
@@ -99,11 +94,6 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     was found; bits 1 and 2 are the samples of users that are taken. It is a sample by user, so a
     place that many visited is likelier to be in it: no result on it is comparable with one on the
     whole data set. Returns ``points`` as `read` does.
-
-    Examples
-    --------
-    >>> read_part("gowalla_points.npz")["points"].shape  # doctest: +SKIP
-    (101920, 2)
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -125,11 +115,6 @@ def generate(seed: int, n_points: int = 101_920) -> dict[str, np.ndarray]:
     Each city has points in the town, around it and in its region (Gaussian rings of 0.08, 0.5 and
     2 degrees); cities and weights lie mostly in North America and Europe, as Gowalla's users did.
     `n_points`, the number of distinct points, is by default that of what `read_part` returns.
-
-    Examples
-    --------
-    >>> generate(seed=1, n_points=500)["points"].shape
-    (500, 2)
     """
     check_integer("seed", seed, minimum=0)
     check_integer("n_points", n_points, minimum=1)

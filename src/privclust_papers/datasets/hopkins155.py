@@ -44,35 +44,22 @@ _VARIABLES = {"x": "trajectories", "s": "labels"}
 
 @dataclass(frozen=True, eq=False)
 class Sequence:
-    """One sequence of tracked points.
+    """One sequence of tracked points."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``"1R2RC"``, or ``"1R2RC_g12"`` for motions 1 and 2 of that scene alone.
-    family : {"checkerboard", "traffic", "articulated", "driving"}
-        Kind of scene; the last one is of `kt3dmoseg`.
-    n_motions : int
-        Number of motions, 2 or 3 (up to 5 in `kt3dmoseg`).
-    trajectories : ndarray of shape (2 * n_frames, n_points), float64
-        One column per point. Row ``2 f`` is the horizontal and row ``2 f + 1`` the vertical image
-        coordinate in frame ``f``, normalised so that the image spans [-1, 1] in both. (Estimators
-        take samples as rows: give them ``trajectories.T``.)
-    labels : ndarray of shape (n_points,), int64
-        Motion of each point, 0 .. n_motions - 1.
-    split : {"tuning", "report"}
-        Whether the sequence may be used to choose parameters; see `assign_splits`.
-    substitute : bool
-        True if the sequence was generated to stand in for the benchmark.
-    """
-
-    name: str
+    name: str  # such as ``"1R2RC"``, or ``"1R2RC_g12"`` for motions 1 and 2 of that scene alone
+    # {"checkerboard", "traffic", "articulated", "driving"}: kind of scene; the last one is of
+    # `kt3dmoseg`
     family: str
-    n_motions: int
+    n_motions: int  # number of motions, 2 or 3 (up to 5 in `kt3dmoseg`)
+    # (2 * n_frames, n_points), float64: one column per point. Row ``2 f`` is the horizontal and
+    # row ``2 f + 1`` the vertical image coordinate in frame ``f``, normalised so that the image
+    # spans [-1, 1] in both. (Estimators take samples as rows: give them ``trajectories.T``.)
     trajectories: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray  # (n_points,), int64: motion of each point, 0 .. n_motions - 1.
+    # {"tuning", "report"}: whether the sequence may be used to choose parameters; see
+    # `assign_splits`
     split: str
-    substitute: bool = False
+    substitute: bool = False  # True if the sequence was generated to stand in for the benchmark
 
     @property
     def parent(self) -> str:
@@ -156,17 +143,8 @@ def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
         A zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below any
         leading folders.
 
-    Raises
-    ------
-    DataError
-        If the file is not a whole zip archive, a sequence lacks ``x`` or ``s`` or they do not
-        fit, or the archive does not hold 120 sequences of two and 35 of three motions.
-
-    Examples
-    --------
-    >>> sequences = read_sequences("data/raw/hopkins155/Hopkins155.zip")  # doctest: +SKIP
-    >>> len(sequences), sequences[0].name, sequences[0].trajectories.shape  # doctest: +SKIP
-    (155, '1R2RC', (58, 459))
+    Raises a DataError if the file is not a whole zip archive, a sequence lacks ``x`` or ``s`` or
+    they do not fit, or the archive does not hold 120 sequences of two and 35 of three motions.
     """
     parts = [
         (name, family_of(name), *parse_truth(name, content)) for name, content in _truth_files(path)
@@ -240,14 +218,7 @@ def pack(sequences: SequenceOf[Sequence]) -> dict[str, np.ndarray]:
 
 
 def unpack(arrays: Mapping[str, np.ndarray]) -> list[Sequence]:
-    """Rebuild sequences from the layout of `pack`.
-
-    Examples
-    --------
-    >>> one = make_sequences([("arm", "articulated", np.zeros((4, 2)), np.array([0, 1]))])
-    >>> unpack(pack(one))[0].name
-    'arm'
-    """
+    """Rebuild sequences from the layout of `pack`."""
     return [
         Sequence(
             name=name.decode("ascii"),

@@ -42,16 +42,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     Each clip is cut as `window_of` says; clips that keep one motion only are left out. The
     published clips leave 19, of 14 films (`Sequence.parent`).
 
-    Raises
-    ------
-    DataError
-        If the archive is damaged, does not hold 22 clips, or a clip lacks the struct ``Data`` with
-        ``ySparse`` (3, N, F), ``visibleSparse`` (N, F) and ``GtLabel`` (N,).
-
-    Examples
-    --------
-    >>> read("kt3dmoseg.tar")["n_motions"].max()  # doctest: +SKIP
-    4
+    Raises a DataError if the archive is damaged, does not hold 22 clips, or a clip lacks the struct
+    ``Data`` with ``ySparse`` (3, N, F), ``visibleSparse`` (N, F) and ``GtLabel`` (N,).
     """
     files = _clips(path)
     parts = []
@@ -96,13 +88,6 @@ def window_of(
         As in `hopkins155.Sequence`: the image spans [-1, 1] in both directions.
     labels : ndarray of shape (tracks,), int64
         0 .. motions - 1.
-
-    Examples
-    --------
-    >>> points = np.full((2, 16, 12), 0.0)
-    >>> x, labels = window_of(points, np.ones((16, 12), bool), np.repeat([1, 3], 8))
-    >>> x.shape, x[0, 0], labels.max()
-    ((20, 16), np.float64(-1.0), np.int64(1))
     """
     n_frames = min(N_FRAMES, visible.shape[1])
     best: tuple[int, int] = (-1, -1)
@@ -124,11 +109,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     """Generate the substitute: windows of 19 clips of 14 generated scenes of traffic.
 
     In the layout of `hopkins155.pack`; scenes are those of `motion.generate_sequences`.
-
-    Examples
-    --------
-    >>> len(generate(seed=1)["name"])
-    19
     """
     scenes = [s for s in generate_sequences(seed) if s.family == "traffic" and s.parent == s.name]
     parts = []

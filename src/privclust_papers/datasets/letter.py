@@ -28,15 +28,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     Returns ``X``, shape (n, 16), float64, and ``y``, shape (n,), int64, 0 for A. The published set
     has n = 20,000.
 
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or a line is not as described.
-
-    Examples
-    --------
-    >>> read("letter.dat")["X"].shape  # doctest: +SKIP
-    (20000, 16)
+    Raises a DataError if the file cannot be read, or a line is not as described.
     """
     rows = [_row(path, number, line) for number, line in _lines(path)]
     if not rows:
@@ -60,11 +52,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
     Each letter has a center, uniform in [3, 12]^16, and rows about it with a standard deviation of
     2, rounded and clipped to 0 to 15.
-
-    Examples
-    --------
-    >>> generate(seed=1)["X"].shape
-    (20000, 16)
     """
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)

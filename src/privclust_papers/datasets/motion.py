@@ -86,12 +86,6 @@ def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
     ``substitute`` is True. `noise` is the standard deviation of the tracking error in each image
     coordinate, in pixels of a 640 x 480 image, >= 0; the default is about the error of the
     benchmark's tracks.
-
-    Examples
-    --------
-    >>> sequences = generate_sequences(seed=155)
-    >>> len(sequences), sequences[0].name
-    (155, 'generated_articulated_2_01')
     """
     check_real("noise", noise, inclusive=True)
     n_streams = sum(1 + kind.n_scenes for kind in _KINDS)

@@ -30,11 +30,6 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
     All are tried at once and given up together. The time limit holds for looking up the name as
     well, which the time-outs of sockets and of requests do not cover: without a network that
     alone can take minutes. Where a proxy is set, the proxy is what must answer.
-
-    Examples
-    --------
-    >>> unreachable(["http://127.0.0.1:9"], seconds=1.0)
-    {'http://127.0.0.1:9': '127.0.0.1 refuses the connection'}
     """
     urls = list(dict.fromkeys(urls))
     endpoints = {url: _endpoint(url) for url in urls}

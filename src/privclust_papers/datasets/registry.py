@@ -42,54 +42,32 @@ def damaged(where: object, problem: str) -> DataError:
 
 @dataclass(frozen=True)
 class Part:
-    """How a part of a data set is kept and read, where it stands in for the whole.
+    """How a part of a data set is kept and read, where it stands in for the whole."""
 
-    Attributes
-    ----------
-    file : str
-        Name of the raw file, without a folder; not that of the whole.
-    reader : str
-        Dotted path of a function that returns arrays in the layout of the data set's reader.
-    orders : bool
-        Whether orders of methods on it may be compared with those on the whole: it has the same
-        images, made smaller. Printed numbers are not compared.
-    """
-
-    file: str
+    file: str  # name of the raw file, without a folder; not that of the whole
+    # dotted path of a function that returns arrays in the layout of the data set's reader
     reader: str
+    # whether orders of methods on it may be compared with those on the whole: it has the same
+    # images, made smaller. Printed numbers are not compared.
     orders: bool = False
 
 
 @dataclass(frozen=True)
 class Source:
-    """One place where a data set's file, or a part that may stand in for it, can be had.
+    """One place where a data set's file, or a part that may stand in for it, can be had."""
 
-    Attributes
-    ----------
-    kind : {"mirror", "url"}
-        A local directory of copies, or an address.
-    location : str
-        Path relative to the mirror directory, or an http(s) address. A path that ends in ``/`` is
-        a folder, whose files are packed into one tar archive.
-    description : str
-        The source in words, for the receipt and for messages.
-    sha256 : str or None
-        Checksum of the file itself, or of the archive of a folder, if known.
-    md5 : str or None
-        The same where only an MD5 was published.
-    record : str or None
-        Address of the Zenodo record, as JSON, that publishes the MD5; it is asked at the download.
-    part : Part or None
-        Not None if the source holds only a part of the data set: it is then a declared substitute,
-        and the description says why results on it are not comparable.
-    """
-
-    kind: str
+    kind: str  # {"mirror", "url"}: A local directory of copies, or an address
+    # path relative to the mirror directory, or an http(s) address. A path that ends in ``/`` is a
+    # folder, whose files are packed into one tar archive.
     location: str
-    description: str
+    description: str  # the source in words, for the receipt and for messages
+    # checksum of the file itself, or of the archive of a folder, if known
     sha256: str | None = None
-    md5: str | None = None
+    md5: str | None = None  # the same where only an MD5 was published
+    # address of the Zenodo record, as JSON, that publishes the MD5; it is asked at the download
     record: str | None = None
+    # not None if the source holds only a part of the data set: it is then a declared substitute,
+    # and the description says why results on it are not comparable
     part: Part | None = None
 
     @property
@@ -100,64 +78,33 @@ class Source:
 
 @dataclass(frozen=True)
 class Substitute:
-    """What is generated in a data set's place where no source can be had.
+    """What is generated in a data set's place where no source can be had."""
 
-    Attributes
-    ----------
-    generator : str
-        Dotted path of a function that returns arrays in the reader's layout, all drawn from its
-        ``seed``.
-    parameters : mapping
-        Its keyword arguments.
-    description : str
-        What it is and why results on it are not comparable.
-    """
-
+    # dotted path of a function that returns arrays in the reader's layout, all drawn from its
+    # ``seed``
     generator: str
-    parameters: Mapping[str, Any]
-    description: str
+    parameters: Mapping[str, Any]  # its keyword arguments
+    description: str  # what it is and why results on it are not comparable
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One entry of config/datasets.yaml.
+    """One entry of config/datasets.yaml."""
 
-    Attributes
-    ----------
-    name : str
-        The entry's key.
-    title, terms, citation : str
-        What it is, what is known of its licence, and what to cite.
-    homepage : str or None
-        Address of a page about it.
-    file : str
-        Name of the raw file, without a folder.
-    reader : str
-        Dotted path of a function ``reader(path) -> dict of str to ndarray``.
-    content_digest : str or None
-        Dotted path of a function ``digest(path) -> str``: a checksum of what the file holds that
-        does not depend on how it is packed.
-    content_sha256 : str or None
-        What that function must return.
-    sources : tuple of Source
-        In the order in which they are tried.
-    substitute : Substitute or None
-        None if nothing may take the data set's place.
-    memory_mb : int or None
-        What jobs that read the whole data set need, in MB; None for as much as others.
-    """
-
-    name: str
-    title: str
+    name: str  # the entry's key
+    title: str  # what it is, what is known of its licence, and what to cite
     terms: str
     citation: str
-    homepage: str | None
-    file: str
-    reader: str
+    homepage: str | None  # address of a page about it
+    file: str  # name of the raw file, without a folder
+    reader: str  # dotted path of a function ``reader(path) -> dict of str to ndarray``
+    # dotted path of a function ``digest(path) -> str``: a checksum of what the file holds that
+    # does not depend on how it is packed
     content_digest: str | None
-    content_sha256: str | None
-    sources: tuple[Source, ...]
-    substitute: Substitute | None
+    content_sha256: str | None  # what that function must return
+    sources: tuple[Source, ...]  # in the order in which they are tried
+    substitute: Substitute | None  # None if nothing may take the data set's place
+    # what jobs that read the whole data set need, in MB; None for as much as others
     memory_mb: int | None = None
 
 
@@ -169,18 +116,8 @@ def load_datasets(
     `schema` is its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``. The data sets
     are by name, in the order of the file.
 
-    Raises
-    ------
-    ConfigError
-        If the file cannot be read, is not YAML or breaks the schema. The message names the file
-        and the key, and says what stands there and what may.
-
-    Examples
-    --------
-    >>> sets = load_datasets("config/datasets.yaml", "workflow/schemas/datasets.schema.yaml")
-    ... # doctest: +SKIP
-    >>> sets["hopkins155"].file  # doctest: +SKIP
-    'Hopkins155.zip'
+    Raises a ConfigError if the file cannot be read, is not YAML or breaks the schema. The message
+    names the file and the key, and says what stands there and what may.
     """
     entries = load_validated(path, schema)
     return {name: _dataset(name, entry) for name, entry in entries.items()}

@@ -24,27 +24,14 @@ _BLOCK_ENTRIES = 1 << 20  # arcs compared at once
 
 @dataclass(frozen=True)
 class CircleInstability:
-    """Two data sets that differ in one row, and their best lines.
+    """Two data sets that differ in one row, and their best lines."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n_points, 2)
-        What they share: evenly spaced on the unit circle.
-    added : ndarray of shape (2, 2)
-        The row that the first has, and the one that the second has in its place.
-    subspaces : ndarray of shape (2, 2, 2, 1)
-        The best two lines of either.
-    costs : tuple of float
-        Their costs, eq. (3).
-    distance : float
-        Wasserstein distance of the two optima, eq. (2): what one row moves.
-    """
-
-    points: np.ndarray
+    points: np.ndarray  # (n_points, 2): what they share: evenly spaced on the unit circle
+    # (2, 2): the row that the first has, and the one that the second has in its place
     added: np.ndarray
-    subspaces: np.ndarray
-    costs: tuple[float, float]
-    distance: float
+    subspaces: np.ndarray  # (2, 2, 2, 1): the best two lines of either
+    costs: tuple[float, float]  # their costs, eq. (3)
+    distance: float  # Wasserstein distance of the two optima, eq. (2): what one row moves
 
 
 def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
@@ -65,21 +52,12 @@ def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     cost : float
         Mean squared distance to the nearer line, in squared units of X.
 
-    Raises
-    ------
-    ValueError
-        If X is not as described.
+    Raises a ValueError if X is not as described.
 
     References
     ----------
     Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     eq. (3) and Figure 1.
-
-    Examples
-    --------
-    >>> lines, cost = circle_optimum([[2.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])
-    >>> np.abs(lines[:, :, 0]).round(3).tolist(), round(cost, 12)
-    ([[1.0, 0.0], [0.0, 1.0]], 0.0)
     """
     X = _checked(X)
     largest = np.abs(X).max() or 1.0
@@ -117,20 +95,12 @@ def circle_instability(n_points: int = 16) -> CircleInstability:
     -------
     CircleInstability
 
-    Raises
-    ------
-    ValueError
-        If `n_points` is not an integer of at least 5.
+    Raises a ValueError if `n_points` is not an integer of at least 5.
 
     References
     ----------
     Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     Figure 1, Section 3.1.
-
-    Examples
-    --------
-    >>> round(circle_instability(16).distance, 6)
-    1.414214
     """
     check_integer("n_points", n_points, minimum=5)
     angles = 2.0 * np.pi * np.arange(n_points) / n_points

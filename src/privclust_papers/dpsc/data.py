@@ -201,11 +201,6 @@ def epsilon_of_share(epsilon: float, delta: float, share: float) -> float:
     """Return the epsilon of a part of what normal noise may tell at (epsilon, delta).
 
     Parts are of the squared ratio of sensitivity and deviation, and add up.
-
-    Examples
-    --------
-    >>> round(epsilon_of_share(1.0, 1e-5, 0.5), 3)
-    0.684
     """
     target = math.sqrt(share) * gaussian_share(epsilon, delta)
     return float(brentq(lambda e: gaussian_share(e, delta) - target, 1e-3 * epsilon, epsilon))

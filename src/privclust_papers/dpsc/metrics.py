@@ -44,11 +44,6 @@ def distance_of_random(n_clusters: int, n_features: int, dimension: int) -> floa
 
     :math:`\sqrt{2 k q (1 - q/d)}`, since the mean of :math:`\operatorname{tr} P P'` over uniform
     subspaces is :math:`q^2/d`.
-
-    Examples
-    --------
-    >>> round(distance_of_random(3, 5, 3), 2)
-    2.68
     """
     return math.sqrt(2.0 * n_clusters * dimension * (1.0 - dimension / n_features))
 
@@ -110,11 +105,6 @@ def potential_scale_reduction(chains: np.ndarray) -> float:
     ----------
     A. Gelman and D. Rubin, "Inference from iterative simulation using multiple sequences",
     Statistical Science 7(4), 1992.
-
-    Examples
-    --------
-    >>> round(potential_scale_reduction(np.array([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0]])), 3)
-    3.629
     """
     n = chains.shape[1]
     within = chains.var(axis=1, ddof=1).mean()

@@ -22,13 +22,7 @@ _BEST: dict[tuple[int, bytes], np.ndarray] = {}
 
 
 def best_centers(X: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return centers by Lloyd's algorithm, the best of five starts; computed once for given rows.
-
-    Examples
-    --------
-    >>> best_centers(np.array([[0.0], [0.0], [1.0]]), 2).ravel().tolist()
-    [1.0, 0.0]
-    """
+    """Return centers by Lloyd's algorithm, the best of five starts; computed once for a set."""
     key = n_clusters, hashlib.sha256(np.ascontiguousarray(X)).digest()
     if key not in _BEST:
         _BEST.clear()  # one data set at a time
@@ -68,30 +62,14 @@ class _Oracle:
 
 
 class CentersKnown(_Oracle):
-    """One round with all of the budget about the best centers, which are known.
-
-    Examples
-    --------
-    >>> X = np.repeat([[0.0], [1.0]], 1_000, axis=0)
-    >>> how = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1.0, 1.0)}
-    >>> np.sort(CentersKnown(2, **how).fit(X).cluster_centers_.ravel()).round(1).tolist()
-    [0.0, 1.0]
-    """
+    """One round with all of the budget about the best centers, which are known."""
 
     def _centers(self, X, labels, best, spread, source):
         return best + self._round(X, labels, best, spread, 0.0, 1.0, source)[0]
 
 
 class LabelsKnown(_Oracle):
-    """One to four rounds from the middle of the box with known labels; the best number of them.
-
-    Examples
-    --------
-    >>> X = np.repeat([[0.0], [1.0]], 1_000, axis=0)
-    >>> how = {"epsilon": 1.0, "delta": 1e-6, "bounds": (-1.0, 1.0)}
-    >>> np.sort(LabelsKnown(2, **how).fit(X).cluster_centers_.ravel()).round(1).tolist()
-    [0.0, 1.0]
-    """
+    """One to four rounds from the middle of the box with known labels; the best number of them."""
 
     def _centers(self, X, labels, best, spread, source):
         middle = np.full_like(best, np.mean(self.bounds))

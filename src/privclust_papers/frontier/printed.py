@@ -55,11 +55,5 @@ SCORES: Mapping[str, tuple[float, ...]] = MappingProxyType(
 
 
 def best_private(name: str) -> float:
-    """Return the least printed score of a private method.
-
-    Examples
-    --------
-    >>> best_private("sklearn_64_64")
-    0.307
-    """
+    """Return the least printed score of a private method."""
     return min(score for score in SCORES[name][1:] if score == score)

@@ -47,14 +47,6 @@ def read_table(path: str | os.PathLike[str]) -> io.BytesIO:
     """Return the bytes of a table, to be parsed.
 
     It is a FileError if the table or its digest is missing, or they do not fit.
-
-    Examples
-    --------
-    >>> import pandas as pd, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_table(f"{folder}/trials.csv", "error\\n0.5\\n")
-    ...     pd.read_csv(read_table(f"{folder}/trials.csv"))["error"].tolist()
-    [0.5]
     """
     try:
         content = Path(path).read_bytes()

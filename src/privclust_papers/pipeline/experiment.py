@@ -192,11 +192,6 @@ def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """Return the points of a union of product grids, each once, in the order given.
 
     In each, a list stands for an axis and anything else for a fixed value.
-
-    Examples
-    --------
-    >>> expand_grid([{"d": 13, "n": [15, 20]}, {"d": [12, 13], "n": 15}])
-    ({'d': 13, 'n': 15}, {'d': 13, 'n': 20}, {'d': 12, 'n': 15})
     """
     points: dict[str, dict[str, Any]] = {}
     for part in grid:
@@ -209,15 +204,7 @@ def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
 
 
 def expand_trials(trials: int | Mapping[str, int]) -> tuple[int, ...]:
-    """Return trial numbers from a count or from ``{start, stop, step}``.
-
-    Examples
-    --------
-    >>> expand_trials(3)
-    (0, 1, 2)
-    >>> expand_trials({"stop": 30, "step": 10})
-    (0, 10, 20)
-    """
+    """Return trial numbers from a count or from ``{start, stop, step}``."""
     if isinstance(trials, int):
         return tuple(range(trials))
     return tuple(range(trials.get("start", 0), trials["stop"], trials.get("step", 1)))

@@ -32,16 +32,10 @@ def extract_set(
     killed job had extracted is kept beside the file and used again. The number of threads changes
     no byte of the result, which has ``pixels`` and ``train``.
 
-    Raises
-    ------
-    DataError
-        If the set holds no images, or the entry leaves none for training or for test.
-    UnreadableImagesError
-        If an image cannot be decoded.
-    WeightsError
-        If the file of the weights is not the published one.
-    ImportError
-        If a package is missing; the message says what to install.
+    Raises a DataError if the set holds no images, or the entry leaves none for training or for
+    test. Raises an UnreadableImagesError if an image cannot be decoded. Raises a WeightsError if
+    the file of the weights is not the published one. Raises an ImportError if a package is missing;
+    the message says what to install.
     """
     return cache_features(
         select_images(entry, arrays),

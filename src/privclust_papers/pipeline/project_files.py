@@ -52,11 +52,6 @@ def project_files(
     that lies among them, such as one with credentials, is none of them. Paths are sorted and
     relative to `folder`. Those of the top folder are named whether they are there or not, as an
     archive without one of them would not do.
-
-    Examples
-    --------
-    >>> project_files("there/is/no/project")[:2]
-    ['LICENSE', 'README.md']
     """
     top = Path(folder)
     sources = (path.relative_to(top) for pattern in _SOURCES for path in top.glob(pattern))

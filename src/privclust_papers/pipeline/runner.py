@@ -153,11 +153,6 @@ def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
     many shards there were; sums of floating-point numbers do, in their last digits.
 
     It is a ValueError if shards differ in the names, shapes or types of their arrays.
-
-    Examples
-    --------
-    >>> merge_shards([{"count": np.array([1, 2])}, {"count": np.array([3, 4])}])
-    {'count': array([4, 6])}
     """
     merged: dict[str, np.ndarray] = {}
     for number, arrays in enumerate(shards):

@@ -25,26 +25,19 @@ _PERPLEXITY = 30
 
 @dataclass(frozen=True, eq=False)
 class RetrievalTask:
-    """What client and server have.
+    """What client and server have."""
 
-    Attributes
-    ----------
-    X_public, X_gallery : ndarray of shape (n_public, n_features), (n_gallery, n_features)
-        Features. Each gallery image is a query in turn, itself left out of the answer.
-    y_public, y_gallery : ndarray of int64
-        Labels, each numbered from 0. Where public and gallery classes differ, as they do in
-        CUB-200-2011 and Cars196, equal labels are different classes: so it is in the released code.
-    tsne : ndarray of shape (n_public + n_gallery, 2) or None
-        All images as `share_tsne` embeds them.
-    n_queries, n_placed : int or None
-        How many gallery images query, and how many where each is placed by itself; None for all.
-    """
-
+    # (n_public, n_features), (n_gallery, n_features): features. Each gallery image is a query in
+    # turn, itself left out of the answer.
     X_public: np.ndarray
+    # labels, each numbered from 0. Where public and gallery classes differ, as they do in
+    # CUB-200-2011 and Cars196, equal labels are different classes: so it is in the released code.
     y_public: np.ndarray
     X_gallery: np.ndarray
     y_gallery: np.ndarray
+    # (n_public + n_gallery, 2) or None: all images as `share_tsne` embeds them
     tsne: np.ndarray | None = None
+    # how many gallery images query, and how many where each is placed by itself; None for all
     n_queries: int | None = None
     n_placed: int | None = None
 

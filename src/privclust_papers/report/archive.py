@@ -57,12 +57,9 @@ def write_archive(
     true, HDF5 artefacts go in that no data set of others is behind. `jobs` is from `read_jobs`. The
     zip file is written at once or not at all.
 
-    Raises
-    ------
-    FileError
-        If an output of a job is missing or is not what the job wrote.
-    ConfigError
-        If something that belongs in the crate lies outside the project's folder, or names it.
+    Raises a FileError if an output of a job is missing or is not what the job wrote. Raises a
+    ConfigError if something that belongs in the crate lies outside the project's folder, or names
+    it.
     """
     from privclust_papers.report.crate import describe  # heavy, and not needed to plan a run
 

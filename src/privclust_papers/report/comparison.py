@@ -37,11 +37,6 @@ def half_width(error: Any, n: Any, level: float = 0.95) -> Any:
     """Return half the interval of means of n trials each, from their standard errors.
 
     By Student's t, whose interval covers the mean of normal trials in 95 % for any n >= 2.
-
-    Examples
-    --------
-    >>> half_width(1.0, 2).round(1), half_width(1.0, 20).round(2), half_width(1.0, 10**6).round(2)
-    (np.float64(12.7), np.float64(2.09), np.float64(1.96))
     """
     return special.stdtrit(np.asarray(n) - 1, 0.5 + 0.5 * level) * error
 
@@ -82,11 +77,6 @@ def median_interval(values: np.ndarray, level: float = 0.95, kind: str = "") -> 
 
     It holds for any distribution. Too few trials for any (fewer than 6 at 95 %) give the range of
     the kind.
-
-    Examples
-    --------
-    >>> median_interval(np.arange(20.0)), median_interval(np.arange(5.0), kind="positive")
-    ((5.0, 14.0), (0.0, inf))
     """
     values = np.sort(np.asarray(values, dtype=float))
     n = len(values)
@@ -160,13 +150,7 @@ def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 
 def decimals(printed: str) -> int:
-    """Return how many digits a printed number has behind the point.
-
-    Examples
-    --------
-    >>> decimals("0.21"), decimals("7.1"), decimals("0")
-    (2, 1, 0)
-    """
+    """Return how many digits a printed number has behind the point."""
     return len(printed.partition(".")[2])
 
 

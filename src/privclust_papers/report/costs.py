@@ -237,13 +237,6 @@ def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
 
     Each job comes after those it needs. One of more threads than there are cores takes all cores.
     Handing out a job adds `dispatch_s` to it. Fewer than 1 core is a ValueError.
-
-    Examples
-    --------
-    >>> def job(wall_s, *needs):
-    ...     return Job("fit", "ckm", "", 1, 0.0, wall_s, wall_s, wall_s, 1.0, 1.0, needs)
-    >>> makespan([job(3.0), job(2.0), job(2.0), job(1.0, 0, 1, 2)], cores=2)
-    5.0
     """
     if cores < 1:
         raise ValueError(f"cores: got {cores}; it may be 1 or more")
@@ -275,12 +268,6 @@ def bounds(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> tuple[fl
     That is, in seconds, ``max(total / cores, critical path)``, and Graham's bound (see `makespan`),
     where a job of several threads counts for its threads in the total. The upper one holds for jobs
     of one thread.
-
-    Examples
-    --------
-    >>> jobs = [Job("fit", "ckm", "", 1, 0.0, s, s, s, 1.0, 1.0) for s in (3.0, 2.0, 2.0)]
-    >>> bounds(jobs, cores=2)
-    (3.5, 5.0)
     """
     ends: list[float] = []
     total = 0.0

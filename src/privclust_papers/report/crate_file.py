@@ -174,11 +174,8 @@ def safe_name(name: str) -> bool:
 def read_crate(path: str | os.PathLike[str]) -> Crate:
     """Read a crate of a run, and check all of it; nothing is written.
 
-    Raises
-    ------
-    CrateError
-        If it is no crate of a run, a member has an unsafe name, or content and checksums do not
-        fit; the message names the members.
+    Raises a CrateError if it is no crate of a run, a member has an unsafe name, or content and
+    checksums do not fit; the message names the members.
     """
     path = Path(path)
     try:

@@ -132,7 +132,7 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
     ]
     paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(
         command, cwd=scratch, env=environment, errors="replace", start_new_session=True, **streams
     ) as process:

@@ -49,27 +49,18 @@ class Difference:
 
 @dataclass
 class RunComparison:
-    """What differs between two runs.
+    """What differs between two runs."""
 
-    Attributes
-    ----------
-    verdicts : list of Difference
-        By the id of the claim or of the printed number.
-    numbers : list of Difference
-        Cells of the targets' tables, and rows, columns and targets that one of the runs has not;
-        ``<target>[<what identifies the row>].<column>``.
-    n_verdicts, n_numbers : int
-        How many were compared.
-    relative, absolute : float
-        Numbers a, b are equal if abs(a - b) is at most ``absolute``, or ``relative`` times the
-        larger of abs(a) and abs(b).
-    """
-
+    # numbers a, b are equal if abs(a - b) is at most ``absolute``, or ``relative`` times the
+    # larger of abs(a) and abs(b)
     relative: float
     absolute: float
+    # by the id of the claim or of the printed number
     verdicts: list[Difference] = field(default_factory=list)
+    # cells of the targets' tables, and rows, columns and targets that one of the runs has not;
+    # ``<target>[<what identifies the row>].<column>``
     numbers: list[Difference] = field(default_factory=list)
-    n_verdicts: int = 0
+    n_verdicts: int = 0  # how many were compared
     n_numbers: int = 0
 
     @property
@@ -99,10 +90,7 @@ class RunComparison:
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Read a finished run: its folder ``results/<effort>``, or its archive (a crate, ``.zip``).
 
-    Raises
-    ------
-    NoRunError
-        If there is no run, or a table is damaged: what is not so, and where.
+    Raises a NoRunError if there is no run, or a table is damaged: what is not so, and where.
     """
     path = Path(path)
     if path.is_dir():

@@ -23,10 +23,7 @@ class ConfigError(Exception):
 def load_yaml(path: str | os.PathLike[str]) -> Any:
     """Read a YAML file.
 
-    Raises
-    ------
-    ConfigError
-        If the file is missing or is not YAML, or gives a key of one mapping twice.
+    Raises a ConfigError if the file is missing or is not YAML, or gives a key of one mapping twice.
     """
     yaml = require("yaml", "config files")
     try:
@@ -67,10 +64,8 @@ def _loader_of_single_keys(yaml: Any) -> type:
 def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
     """Check a document, which messages call `where`, against a JSON schema (draft 2020-12).
 
-    Raises
-    ------
-    ConfigError
-        Naming the first wrong key in the document's order, what it got and what it may be.
+    Raises a ConfigError that names the first wrong key in the document's order, what it got and
+    what it may be.
     """
     jsonschema = require("jsonschema", "config files")
     validator = jsonschema.Draft202012Validator(schema)

@@ -21,10 +21,7 @@ def load_object(path: str) -> Any:
     path : str
         Such as ``"privclust.segmentation.SSC"``; any module on the Python path will do.
 
-    Raises
-    ------
-    ConfigError
-        If the module cannot be imported or has no such object.
+    Raises a ConfigError if the module cannot be imported or has no such object.
 
     Examples
     --------

@@ -44,32 +44,18 @@ _OTHER = MethodStyle("#56B4E9", "X", ":")  # of which its paper says nothing
 
 @dataclass(frozen=True)
 class Results:
-    """What a drawing function gets.
-
-    Attributes
-    ----------
-    target : str
-    trials, summaries : mapping of str to DataFrame
-        The tables of each experiment that the target draws from.
-    arrays : mapping of (experiment, method) to mapping of str to ndarray
-        Metrics that are arrays, as ``"array/<task>/<name>"``.
-    printed : DataFrame
-        The numbers the paper prints; empty where it prints none.
-    costs : mapping of str to DataFrame
-        CPU seconds that the fits of each method of an experiment took. They differ from run to run.
-    own : sequence of str
-        Methods of a user's own among those of the trials.
-    styles : mapping of str to MethodStyle
-        How each method of the trials is drawn, in the order of legends.
-    """
+    """What a drawing function gets."""
 
     target: str
-    trials: Mapping[str, pd.DataFrame]
+    trials: Mapping[str, pd.DataFrame]  # the tables of each experiment that the target draws from
     summaries: Mapping[str, pd.DataFrame]
+    # metrics that are arrays, as ``"array/<task>/<name>"``
     arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
-    printed: pd.DataFrame
+    printed: pd.DataFrame  # the numbers the paper prints; empty where it prints none
+    # CPU seconds that the fits of each method of an experiment took. They differ from run to run.
     costs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    own: Sequence[str] = ()
+    own: Sequence[str] = ()  # methods of a user's own among those of the trials
+    # how each method of the trials is drawn, in the order of legends
     styles: Mapping[str, MethodStyle] = field(default_factory=dict)
 
 
@@ -88,11 +74,6 @@ def styles_of(
 
     `methods` come from `privclust_papers.pipeline.plan.styles_in`: names, and what the paper's file
     says of each. A user's own get styles that no method of a paper has.
-
-    Examples
-    --------
-    >>> styles_of([("em", {"colour": "black", "promise": "none"})], ["mine"])["em"]
-    MethodStyle(color='#000000', marker='', dash=':')
     """
     looks = (MethodStyle(*look, "-") for look in cycle(_OWN_LOOKS))
     return {name: _style_of(entry) for name, entry in methods} | dict(zip(own, looks, strict=False))

@@ -20,17 +20,6 @@ def costs_script(
     experiment's ``costs.tsv``: ``method`` and ``cpu_seconds``, the CPU seconds of all its fits. The
     script assigns JSON: for each experiment, pairs of a method's label and CPU seconds, in the
     order of the table; and `commit`, of the project's files, where one is known.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> spec = {"experiments": {"e": {"methods": [{"name": "mtsc", "label": "MTSC"}]}}}
-    >>> table = pd.DataFrame({"method": ["mtsc"], "cpu_seconds": [1.25]})
-    >>> print(costs_script(spec, {"e": table}))
-    window.privclustCosts = {
-    "e": [["MTSC", 1.25]]
-    };
-    <BLANKLINE>
     """
     lines = []
     for name, table in sorted(costs.items()):
