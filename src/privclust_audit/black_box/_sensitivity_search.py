@@ -146,10 +146,7 @@ def numerical_sensitivity(
 
 
 class _Climb:
-    """Goes uphill from one pair after another; see `numerical_sensitivity`.
-
-    `starts` are pairs with what `distance` makes of them, the best first.
-    """
+    """Goes uphill from pairs with their distances, the best first; see `numerical_sensitivity`."""
 
     def __init__(self, distance: Callable, draw, change, project, starts) -> None:
         self._distance, self._draw, self._change = distance, draw, change
@@ -194,10 +191,7 @@ class _Climb:
         return level, pair, used
 
     def _varied(self, pair, step: float, rng):
-        """Another pair, and whether it is a step away.
-
-        What is not arrays that differ in one row gets another neighbour, or puts it in its place.
-        """
+        """Another pair, and whether it is a step away."""
         rows = Rows.of(pair)
         if rows is None:
             data = pair[int(rng.random() < 0.5)]

@@ -112,10 +112,7 @@ _HASHES, _BITS = 4, 20
 
 
 def _bits_kept(probabilities):
-    """A mechanism that sets each bit with one of two probabilities, where it is 0 and 1; density.
-
-    Data are the four places that a value is hashed to.
-    """
+    """A mechanism that sets each of four bits with one of two probabilities; and its density."""
 
     def chances(data):
         return np.where(np.isin(np.arange(_BITS), data), probabilities[1], probabilities[0])

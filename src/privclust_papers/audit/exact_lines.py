@@ -30,31 +30,13 @@ _BLOCK_PAIRS = 2048  # pairs of angles whose counts are found together
 class ExactLines:
     r"""Two lines after any number of sweeps of a Gibbs chain on unit rows of a few directions.
 
-    The two lines are in random order: no label tells them apart.
+    The two lines are in random order: no label tells them apart. `angles` are the directions in
+    radians, `counts` the rows in each; `start` is "random", for two uniform lines, or the angles of
+    two given ones; `n_angles` is the size of the grid on half a turn, None for 16 + 10 sqrt(epsilon
+    n) or a little more. A parameter out of its range, or counts with more than 200,000 values, are
+    a ValueError.
 
-    Parameters
-    ----------
-    angles : sequence of float
-        Directions in radians.
-    counts : sequence of int
-        Rows in each direction.
-    epsilon : float
-        Of `GibbsSubspaceClustering`.
-    start : "random" or pair of float
-        Two uniform lines, or the angles of two given ones.
-    n_angles : int or None
-        Size of the grid on half a turn; None for 16 + 10 sqrt(epsilon n) or a little more.
-
-    Attributes
-    ----------
-    angles : ndarray of shape (n_angles,)
-        The grid.
-
-    Raises a ValueError if a parameter is out of its range, or counts take more than 200,000 values.
-
-    References
-    ----------
-    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
+    See Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     eqs. (10) to (12).
     """
 
@@ -137,26 +119,12 @@ class ExactLines:
 
 
 def worst_ratio(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the least epsilon of two laws at delta = 0: the largest log-ratio, either way.
-
-    Parameters
-    ----------
-    first, second : ndarray of one shape
-        Probabilities, positive.
-    """
+    """Return the least epsilon of two positive laws at delta = 0: the largest log-ratio."""
     return float(np.abs(np.log(first) - np.log(second)).max())
 
 
 def least_delta(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
-    """Return the least delta of two laws at an epsilon, either way.
-
-    Parameters
-    ----------
-    first, second : ndarray of one shape
-        Probabilities.
-    epsilon : float
-        In nats.
-    """
+    """Return the least delta of two laws at an epsilon in nats, either way."""
     factor = math.exp(epsilon)
     pairs = ((first, second), (second, first))
     return float(max(np.maximum(one - factor * other, 0.0).sum() for one, other in pairs))

@@ -80,13 +80,8 @@ def looked_inside(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarra
 def look_at(fault: Fault, mechanism: Callable, seed: int = 0) -> tuple[str, float, int]:
     """Look inside a mechanism, with its noise and as if that were 0.
 
-    Returns
-    -------
-    verdict : {"violated", "nothing found", "cannot tell"}
-    epsilon : float
-        What its releases cost on the pair, where that is more than the claim; else 0.
-    n_runs : int
-        On both data sets.
+    Returns the verdict; the epsilon that its releases cost on the pair, 0 unless that is more than
+    the claim; and the number of runs on both data sets.
     """
     reports = [
         inside.inspect_pair(

@@ -98,19 +98,8 @@ class _Attack:
 def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) -> SniperResult:
     """Attack a mechanism with `many` on a pair of neighbours, and bound epsilon at delta = 0.
 
-    Parameters
-    ----------
-    mechanism : callable
-        With ``mechanism.many(data, rng, n)``.
-    data, neighbour : object
-    n_runs : int
-        Runs on each data set: three tenths for the attacks, as many in either order of the pair,
-        and the other seven tenths for the bound.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    SniperResult
+    Of `n_runs` on each data set three tenths are for the attacks, as many in either order of the
+    pair, and the other seven tenths for the bound.
     """
     pairs = [(data, neighbour), (neighbour, data)]
     attacks = [_Attack(mechanism, *pair, n_runs / 2, rng) for pair in pairs]

@@ -234,8 +234,8 @@ def _privacy_loss(
 ) -> float:
     """Proposition 1 by a rule for sigma_xi: largest loss of the worst pair over epsilon, less 1.
 
-    Records with all phases at 45 degrees against 225, r < m, all other records known. Outputs are
-    drawn about both, and some lie beyond either, where the ratio of densities is extreme.
+    Records have all phases at 45 degrees against 225, r < m. Outputs are drawn about both, and some
+    lie beyond either, where the ratio of densities is extreme.
     """
     m, r, n0, epsilon = (setting[name] for name in ("m", "r", "n0", "epsilon"))
     alpha_r = r / m

@@ -11,22 +11,11 @@ from privclust_papers.command import _compare_command, _verify_command
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command ``privclust-papers`` and return its exit code.
+    """Run the command ``privclust-papers`` on some arguments and return its exit code.
 
-    Parameters
-    ----------
-    argv : list of str or None
-        Arguments; those of the process where None.
-
-    Returns
-    -------
-    int
-        0; 1 if it failed, with one line on the standard error, if two runs differ, or if a job of
-        an archived run does not give the archived result; 130 or 143 if it was interrupted or
-        terminated.
-
-    Raises a SystemExit with code 2 and one line if the arguments cannot be understood, and with 0
-    for ``--help``.
+    It is 0; 1 if it failed, with one line on the standard error, if two runs differ, or if a job of
+    an archived run does not give the archived result; 130 or 143 if it was interrupted or
+    terminated. Arguments that cannot be understood are a SystemExit with code 2 and one line.
     """
     return run(parser(), argv)
 

@@ -50,8 +50,7 @@ def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read the images that ``images.txt`` lists, with the numbers of all 200 classes.
 
-    The archive is read twice, so that no more is in memory than the images: for their sizes, then
-    into their places.
+    The archive is read twice, so that no more than the images is in memory.
     """
     texts, sizes = {}, {}
     for member in _files(path, f"{_IMAGES}|{_TABLES}"):

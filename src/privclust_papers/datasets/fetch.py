@@ -79,22 +79,9 @@ def resolve_mirror(
 ) -> Path | None:
     """Return the mirror directory: the configured one, else the environment's, else the default.
 
-    Parameters
-    ----------
-    config_value : path-like or None
-        What config/config.yaml says; None or empty if nothing.
-    environ : mapping of str to str
-        Such as `os.environ`; its ``PRIVCLUST_DATA_MIRROR`` counts unless empty.
-    default : path-like or None
-        Taken if it is a directory.
-
-    Returns
-    -------
-    Path or None
-        None if there is no mirror.
-
-    Raises a DataError if a mirror was named that is not a directory; the message says where it was
-    named.
+    An empty value counts as none, as does a default that is no directory; `environ` names the
+    mirror in ``PRIVCLUST_DATA_MIRROR``. A mirror that was named and is not a directory is a
+    DataError.
     """
     named = (
         ("mirror in the configuration", config_value),
@@ -120,36 +107,18 @@ def fetch(
     timeout: tuple[float, float] = (5.0, 20.0),
     retries: int = 2,
 ) -> Receipt:
-    """Put a data set's verified file and a receipt into a folder.
+    """Put a data set's verified file and ``receipt.json`` into a folder, made if needed.
 
     Sources are tried in order, then the generated substitute. A source that holds only a part is a
     substitute too, and left out if those are not allowed. A mirror's file that is there but wrong
     is an error; a source that does not have the file, cannot be reached or gives a wrong one is
     passed over, and named in the log and in the final message.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        What to fetch.
-    directory : path-like
-        The data set's folder, made if needed. Gets the source's file and ``receipt.json``.
-    mirror : path-like or None, default=None
-        Directory of local copies, from `resolve_mirror`.
-    allow_substitutes : bool, default=True
-        Whether a declared substitute may take the data set's place.
-    timeout : (float, float), default=(5.0, 20.0)
-        Seconds to wait for a connection (all addresses are tried at once, so this is also how
-        long a machine without a network waits), and between two pieces of an answer.
-    retries : int, default=2
-        How often a download that broke off or met a passing server error is begun again.
-
-    Returns
-    -------
-    Receipt
-        As written to ``receipt.json``.
-
-    Raises a DataError if a mirror's file is wrong, the folder cannot be written, or there is
-    neither a source nor an allowed substitute.
+    `mirror` is a directory of local copies. `timeout` is the seconds to wait for a connection (all
+    addresses are tried at once, so this is also how long a machine without a network waits), and
+    between two pieces of an answer. `retries` is how often a download that broke off or met a
+    passing server error is begun again. Raises a DataError if a mirror's file is wrong, the folder
+    cannot be written, or there is neither a source nor an allowed substitute.
     """
     if dataset.content_digest is not None:
         load_object(dataset.content_digest)  # a wrong path is no source's fault
@@ -192,21 +161,7 @@ def source_of(dataset: Dataset, receipt: Receipt) -> str:
 def load(
     dataset: Dataset, directory: str | os.PathLike[str]
 ) -> tuple[dict[str, np.ndarray], Receipt]:
-    """Return the arrays of a fetched data set, or of its substitute if the receipt says so.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What was fetched.
-    directory : path-like
-        The folder that `fetch` filled.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        In the layout of the data set's reader.
-    receipt : Receipt
-        Where they come from.
+    """Return the arrays of a fetched data set, or of its substitute, and the receipt.
 
     Raises a DataError if there is no valid receipt, the file is not the one the receipt describes,
     or its reader cannot read it, although its checksum is right.

@@ -137,14 +137,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
     """Read and check the benchmark: its 155 sequences in order of their names, by code point.
 
-    Parameters
-    ----------
-    path : path-like
-        A zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below any
-        leading folders.
-
-    Raises a DataError if the file is not a whole zip archive, a sequence lacks ``x`` or ``s`` or
-    they do not fit, or the archive does not hold 120 sequences of two and 35 of three motions.
+    It is a zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below any
+    leading folders. Raises a DataError if it is not whole, a sequence lacks ``x`` or ``s`` or they
+    do not fit, or there are not 120 sequences of two and 35 of three motions.
     """
     parts = [
         (name, family_of(name), *parse_truth(name, content)) for name, content in _truth_files(path)

@@ -71,23 +71,12 @@ def window_of(
     """Cut a clip to the window of 10 frames (all, if it has fewer) with most motions and tracks.
 
     A track is complete if its point is visible in each frame of the window. Motions with fewer than
-    8 complete tracks are dropped. The window with the most motions left is taken, then the one
-    with the most tracks of these, then the first.
+    8 complete tracks are dropped. The window with the most motions left is taken, then the one with
+    the most tracks of these, then the first.
 
-    Parameters
-    ----------
-    points : ndarray of shape (2 or more, n_points, n_frames)
-        Horizontal and vertical image coordinates in pixels.
-    visible : ndarray of shape (n_points, n_frames), bool
-    labels : ndarray of shape (n_points,)
-        Motion of each point; any numbers.
-
-    Returns
-    -------
-    trajectories : ndarray of shape (2 * frames, tracks), float64
-        As in `hopkins155.Sequence`: the image spans [-1, 1] in both directions.
-    labels : ndarray of shape (tracks,), int64
-        0 .. motions - 1.
+    `points` (2 or more, n_points, n_frames) are image coordinates in pixels, `visible` (n_points,
+    n_frames) is bool, and `labels` (n_points,) number the motions in any way. Returns trajectories
+    and labels as in `hopkins155.Sequence`.
     """
     n_frames = min(N_FRAMES, visible.shape[1])
     best: tuple[int, int] = (-1, -1)

@@ -14,17 +14,7 @@ from privclust_papers.settings.config import load_validated
 class DataError(Exception):
     """A data set, or what is said about it, cannot be used; the message is one line.
 
-    Parameters
-    ----------
-    problem : str
-        What is wrong and with what; line breaks become spaces.
-    advice : str, optional
-        What to do; it follows the problem after a semicolon.
-
-    Attributes
-    ----------
-    problem : str
-        The message without the advice.
+    Advice on what to do follows the problem after a semicolon.
     """
 
     def __init__(self, problem: str, advice: str = "") -> None:

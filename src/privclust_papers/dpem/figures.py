@@ -117,10 +117,7 @@ def _ellipses(axis: Axes, arrays: Mapping[str, np.ndarray], style: MethodStyle, 
 
 
 def _shape(covariance: np.ndarray) -> dict[str, float]:
-    """An ellipse's widths, two standard deviations each, and its angle in degrees.
-
-    Of one variance, of one for each coordinate, or of a matrix.
-    """
+    """Return an ellipse's widths, two standard deviations each, and its angle in degrees."""
     if covariance.ndim < 2:
         variances, angle = np.broadcast_to(covariance, 2), 0.0
     else:
@@ -179,10 +176,7 @@ def _fits(figure: FigureBase, results: Results, trials: pd.DataFrame) -> None:
 
 
 def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """Add the number of points from which a method stays within 0.05 nats of EM.
-
-    Of the mean difference of the losses, from the last point above; see `_crossing`.
-    """
+    """Add the number of points from which the mean loss stays within 0.05 nats of EM's."""
     wide = trials.pivot_table(index="n_samples", columns="method", values="loss")
     crossings = {m: _crossing(wide[m] - wide["em"]) for m in wide.columns}
     return table.assign(n_within_005_of_em=table["method"].map(crossings))

@@ -37,27 +37,11 @@ class CircleInstability:
 def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     r"""Return the best two lines through the origin for rows in the plane, and their cost.
 
-    The global minimum of eq. (3) with d = 2, k = 2, q = 1, found by comparing all
-    partitions into two arcs: O(n^2) time.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, 2)
-        Finite, of magnitude up to 1e100.
-
-    Returns
-    -------
-    subspaces : ndarray of shape (2, 2, 1)
-        Unit vectors; of several optima the first that is found.
-    cost : float
-        Mean squared distance to the nearer line, in squared units of X.
-
-    Raises a ValueError if X is not as described.
-
-    References
-    ----------
-    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
-    eq. (3) and Figure 1.
+    It is the global minimum of eq. (3) of Y. Wang, Y.-X. Wang and A. Singh, "Differentially private
+    subspace clustering", NIPS 2015, with d = 2, k = 2, q = 1, found by comparing all partitions
+    into two arcs: O(n^2) time. `X` is finite, of magnitude up to 1e100, or it is a ValueError.
+    Lines are unit vectors (2, 2, 1), of several optima the first that is found; the cost is the
+    mean squared distance to the nearer line.
     """
     X = _checked(X)
     largest = np.abs(X).max() or 1.0
@@ -79,28 +63,14 @@ def circle_instability(n_points: int = 16) -> CircleInstability:
 
     The points alone are N lines, evenly spaced (N = n_points, or half of it where that is even),
     and turning two perpendicular lines by :math:`\pi / N` costs nothing: one more row decides. It
-    is put where it draws one line of the optimum to itself, and then at the angle
-    :math:`\phi`, a multiple of :math:`\pi / N`, nearest to 45 degrees from there, where it draws
-    both lines along. They move by :math:`2 \sin \min(\phi, \pi / 2 - \phi)` in Wasserstein
-    distance: :math:`\sqrt 2` where n_points is a multiple of 8, and towards that for all others
-    as there are more. The diameter of the space is 2. With n rows, replacing one is thus of order 1
-    for every n: the local sensitivity does not fall.
+    is put where it draws one line of the optimum to itself, and then at the angle :math:`\phi`, a
+    multiple of :math:`\pi / N`, nearest to 45 degrees from there, where it draws both lines along.
+    They move by :math:`2 \sin \min(\phi, \pi / 2 - \phi)` in Wasserstein distance: :math:`\sqrt 2`
+    where n_points is a multiple of 8, and towards that for all others as there are more. The
+    diameter of the space is 2. With n rows, replacing one is thus of order 1 for every n: the local
+    sensitivity does not fall.
 
-    Parameters
-    ----------
-    n_points : int
-        At least 5. The paper does not say how many it draws.
-
-    Returns
-    -------
-    CircleInstability
-
-    Raises a ValueError if `n_points` is not an integer of at least 5.
-
-    References
-    ----------
-    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
-    Figure 1, Section 3.1.
+    The paper does not say how many points it draws; fewer than 5 are a ValueError.
     """
     check_integer("n_points", n_points, minimum=5)
     angles = 2.0 * np.pi * np.arange(n_points) / n_points

@@ -33,33 +33,15 @@ def exact_chain(
     r"""Return the transition matrix of the chain on labels and its stationary distribution.
 
     Both are found independently: the matrix by quadrature over pairs of angles, the distribution
-    from eq. (10) with the subspaces integrated out,
-    :math:`p(z) \propto \prod_l e^{\epsilon\, tr(A_l) / 4} I_0(\epsilon (\lambda_1 - \lambda_2)/4)`
-    with the eigenvalues of :math:`A_l = \sum_{z_i = l} x_i x_i'`.
+    from eq. (10) of Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering",
+    NIPS 2015, with the subspaces integrated out, :math:`p(z) \propto \prod_l e^{\epsilon\, tr(A_l)
+    / 4} I_0(\epsilon (\lambda_1 - \lambda_2)/4)` with the eigenvalues of :math:`A_l = \sum_{z_i =
+    l} x_i x_i'`.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, 2)
-        At most 7 rows, norms at most 1.
-    epsilon : float
-    n_angles : int or None
-        Size of the grid on half a turn; None for 16 + 10 sqrt(epsilon n_samples), where errors are
-        those of rounding.
-
-    Returns
-    -------
-    transition : ndarray of shape (2^n, 2^n)
-        Probability of labels z' (column) a sweep after z (row); bit i of an index is the label of
-        row i.
-    stationary : ndarray of shape (2^n,)
-        The label part of the target, eq. (10).
-
-    Raises a ValueError if X is not such an array or a parameter is out of its range.
-
-    References
-    ----------
-    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
-    eqs. (10) to (12).
+    `X` has at most 7 rows in the plane, of norms at most 1; `n_angles` is the size of the grid on
+    half a turn, None for 16 + 10 sqrt(epsilon n_samples), where errors are those of rounding. The
+    matrix (2^n, 2^n) has the probability of labels z' (column) a sweep after z (row); bit i of an
+    index is the label of row i. A parameter out of its range is a ValueError.
     """
     X, n_angles = _checked(X, epsilon, n_angles)
     weights = _angle_weights(X, epsilon, n_angles)
@@ -81,30 +63,16 @@ def total_variation_curve(
     *,
     is_ordered: bool = True,
 ) -> np.ndarray:
-    r"""Return the distance of the chain's state from its target after each sweep.
+    r"""Return the distance of the chain's state from its target after sweeps 1, 2, ... (n_sweeps,).
 
-    A chain that is g away from the target after so many sweeps, on every data set that may occur,
-    is :math:`(\epsilon, (1 + e^\epsilon) g)`-differentially private.
+    It is the total variation distance of labels and subspaces. A chain that is g away from the
+    target after so many sweeps, on every data set that may occur, is :math:`(\epsilon, (1 +
+    e^\epsilon) g)`-differentially private.
 
-    Parameters
-    ----------
-    X, epsilon, n_angles
-        See `exact_chain`.
-    n_sweeps : int
-    init : "random" or array-like of shape (2, 2, 1)
-        Where the chain starts: two uniform subspaces, or given bases, as in
-        `GibbsSubspaceClustering`.
-    is_ordered : bool
-        With False given bases are in random order. The target does not change if labels are
-        exchanged, nor does the chain; so this is the distance when subspaces' names are forgotten.
-
-    Returns
-    -------
-    ndarray of shape (n_sweeps,)
-        Total variation distance, half of the l1 distance, of labels and subspaces after sweeps
-        1, 2, ...
-
-    Raises a ValueError if a parameter is out of its range.
+    The chain starts at `init`: two uniform subspaces, or given bases, as in
+    `GibbsSubspaceClustering`. If not `is_ordered`, given bases are in random order. The target does
+    not change if labels are exchanged, nor does the chain; so this is the distance when subspaces'
+    names are forgotten. Other parameters and errors are those of `exact_chain`.
     """
     X, n_angles = _checked(X, epsilon, n_angles)
     check_integer("n_sweeps", n_sweeps, minimum=1)

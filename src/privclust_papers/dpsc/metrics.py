@@ -91,20 +91,11 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 
 def potential_scale_reduction(chains: np.ndarray) -> float:
-    r"""Return the potential scale reduction :math:`\hat R` of several sequences of one quantity.
+    r"""Return the potential scale reduction :math:`\hat R` of chains (n_chains, n_draws).
 
-    With W the mean of the variances within and B / n the variance of the means,
-    :math:`\hat R = \sqrt{((n - 1) W / n + B / n) / W}`; 1 where nothing varies.
-
-    Parameters
-    ----------
-    chains : ndarray of shape (n_chains, n_draws)
-        At least two of each.
-
-    References
-    ----------
-    A. Gelman and D. Rubin, "Inference from iterative simulation using multiple sequences",
-    Statistical Science 7(4), 1992.
+    With W the mean of the variances within and B / n the variance of the means, :math:`\hat R =
+    \sqrt{((n - 1) W / n + B / n) / W}`; 1 where nothing varies (A. Gelman and D. Rubin, Statistical
+    Science 7(4), 1992).
     """
     n = chains.shape[1]
     within = chains.var(axis=1, ddof=1).mean()

@@ -30,12 +30,8 @@ def extract_set(
     they come from, as the prepared set says: a substitute stays one; `inputs` has the digest of the
     prepared set, by role; `weights` is the file of the network's, where no package has it. What a
     killed job had extracted is kept beside the file and used again. The number of threads changes
-    no byte of the result, which has ``pixels`` and ``train``.
-
-    Raises a DataError if the set holds no images, or the entry leaves none for training or for
-    test. Raises an UnreadableImagesError if an image cannot be decoded. Raises a WeightsError if
-    the file of the weights is not the published one. Raises an ImportError if a package is missing;
-    the message says what to install.
+    no byte of the result, which has ``pixels`` and ``train``. Raises a DataError if the set holds
+    no images, or the entry leaves none for training or for test.
     """
     return cache_features(
         select_images(entry, arrays),

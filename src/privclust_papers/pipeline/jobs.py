@@ -36,16 +36,9 @@ _PAGE_FILES = ("index.html.j2", "target.html.j2", "style.css", "page.js")
 class Jobs:
     """Answers on the jobs of a run.
 
-    Parameters
-    ----------
-    plan : Plan
-        What the run consists of.
-    changed : mapping of str to str
-        The settings in which it differs from its config file.
-    config : mapping or None
-        All settings; None for those of config/config.yaml.
-    citation : str
-        The workflow's CITATION.cff, where there is one.
+    `changed` has the settings in which the run differs from its config file, `config` all settings,
+    None for those of config/config.yaml; `citation` is the workflow's CITATION.cff, where there is
+    one.
     """
 
     def __init__(

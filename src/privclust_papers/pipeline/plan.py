@@ -223,10 +223,7 @@ def only_at_paper_effort(target: str) -> str:
 def _notices(
     elsewhere: Mapping[str, Target], own_paper: Mapping[str, Any] | None, config: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Say which entries of the user's own this run leaves out, since its effort has no such panel.
-
-    The entries are right, and serve another effort.
-    """
+    """Say which entries of the user's own this run leaves out: its effort has no such panel."""
     of_methods = [
         f"{config['my_methods']}: methods.{method}.targets.{name}: left out of this run: "
         f"{only_at_paper_effort(name)}"

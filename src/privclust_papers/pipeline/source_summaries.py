@@ -88,10 +88,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Go through a module's statements, those of one level before those within them.
-
-    Expressions, which are most of a tree, have no statements in them.
-    """
+    """Go through a module's statements, those of one level before those within them."""
     pending: deque[ast.AST] = deque([tree])
     while pending:
         node = pending.popleft()

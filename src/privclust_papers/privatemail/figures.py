@@ -304,10 +304,7 @@ def _recall_row(
     methods: Sequence[str],
     lines: Sequence[str] = (),
 ) -> Sequence[Axes]:
-    """Draw Recall@8 against epsilon on each data set, and near chance once more; return the first.
-
-    Its ceiling and chance are beside it.
-    """
+    """Draw Recall@8 against epsilon on each data set, then near chance; return the first row."""
     axes = figure.subplots(2, len(tables), squeeze=False)
     for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
         part = table[table["experiment"] == name]

@@ -46,20 +46,17 @@ VERSIONS = "versions.txt"
 def write_archive(
     path: str | os.PathLike[str], plan: Plan, config: Mapping[str, Any], jobs: Iterable[Job]
 ) -> None:
-    """Pack a finished run of the project in the working folder.
+    """Pack a finished run of the project in the working folder, at once or not at all.
 
-    The same results and the same records give the same bytes on one machine: entries are sorted
-    and have one fixed time, and the description has no clock but the jobs' own. On other machines
+    The same results and the same records give the same bytes on one machine: entries are sorted and
+    have one fixed time, and the description has no clock but the jobs' own. On other machines
     ``versions.txt`` and the compressed bytes may differ.
 
-    `config` is the content of config/config.yaml with what the command line changed. It is what
-    stands in the crate, without the mirror, which is a path of the machine; with ``artefacts``
-    true, HDF5 artefacts go in that no data set of others is behind. `jobs` is from `read_jobs`. The
-    zip file is written at once or not at all.
-
-    Raises a FileError if an output of a job is missing or is not what the job wrote. Raises a
-    ConfigError if something that belongs in the crate lies outside the project's folder, or names
-    it.
+    `config` is the content of config/config.yaml with what the command line changed; the crate has
+    it without the mirror, which is a path of the machine. With ``artefacts`` true, HDF5 artefacts
+    go in that no data set of others is behind. `jobs` is from `read_jobs`. Raises a FileError if an
+    output of a job is missing or is not what the job wrote, and a ConfigError if something that
+    belongs in the crate lies outside the project's folder, or names it.
     """
     from privclust_papers.report.crate import describe  # heavy, and not needed to plan a run
 

@@ -269,10 +269,7 @@ def _fixed(check: Mapping[str, Any], wording: Wording) -> str:
 
 
 def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
-    """Return a method's metric by trial and point of an axis, other axes as ``at`` says.
-
-    A point without a value is left out.
-    """
+    """Return a method's metric by trial and point of an axis, without points that have no value."""
     others = check.get("at", {})
     for axis in (check["along"], *others):
         if axis not in table:
@@ -284,10 +281,7 @@ def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
-    """Return, for each other method and point, the mean of what it has more.
-
-    Where one of the two has no value (it cannot be run there), nothing is compared.
-    """
+    """Return the mean excess over each other method at each point where both have a value."""
     gains = []
     for point, part in _points(check, table):
         wide = _by_trial(part, "method", check["metric"])
@@ -331,10 +325,7 @@ def _estimate(
 
 
 def _ratios_of_spreads(check: Mapping[str, Any], table: pd.DataFrame) -> Iterator[Estimate]:
-    """Yield, for each other method and point, the log of sd of the method / sd of the other.
-
-    The intervals are by the jackknife over trials with Student's t.
-    """
+    """Yield the log ratio of sds to each other method at each point, by the jackknife."""
     for point, part in _points(check, table):
         wide = _by_trial(part, "method", check["metric"])
         for other in sorted(set(check["against"]) & set(wide)):
@@ -363,10 +354,7 @@ def _log_ratio_of_spreads(pairs: np.ndarray) -> tuple[float, float]:
 
 
 def _points(check: Mapping[str, Any], table: pd.DataFrame):
-    """Split a table by the grid axes of a check; without any it is one point.
-
-    A point at which the method has no value (it cannot be run there) decides nothing.
-    """
+    """Split a table by the grid axes of a check, but for points without a value."""
     axes = check.get("by", [])
     methods = {check["method"], *check.get("against", [])}
     table = table[table["method"].isin(methods)].dropna(subset=[check["metric"]])

@@ -249,10 +249,7 @@ def _rounding(value: str) -> float:
 
 
 def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:
-    """Return the numbers printed for other methods in the same place, but for equal ones.
-
-    No result of ours could agree with a number and not with an equal one.
-    """
+    """Return the numbers printed for other methods in the same place, but for equal ones."""
     same = [key for key in _KEYS if key != "method"]
     rows = printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
     values = rows.loc[rows["method"] != entry["method"], "value"].astype(str)

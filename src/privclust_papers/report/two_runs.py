@@ -249,7 +249,7 @@ def _untimed(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
 def _key(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
     """Return the first columns, as few as tell the rows of both tables apart; none if none do.
 
-    Of as many rows each, what was measured, and may be close and not equal, tells none.
+    What was measured, and may be close and not equal, tells none.
     """
     columns = list(before)
     if len(before) == len(after):

@@ -14,14 +14,7 @@ COMPLETE = {"missing": "middle"}
 
 
 def load_object(path: str) -> Any:
-    """Import the object that a dotted path names.
-
-    Parameters
-    ----------
-    path : str
-        Such as ``"privclust.segmentation.SSC"``; any module on the Python path will do.
-
-    Raises a ConfigError if the module cannot be imported or has no such object.
+    """Import the object that a dotted path names; a ConfigError if there is none.
 
     Examples
     --------
@@ -37,21 +30,7 @@ def load_object(path: str) -> Any:
 
 
 def construct(function: Callable[..., Any], params: Mapping[str, Any], **offered: Any) -> Any:
-    """Call a class or function with its parameters, and with those offered that it accepts.
-
-    Parameters
-    ----------
-    function : callable
-        A class, such as an estimator's.
-    params : mapping
-        Its own keyword arguments, which come first.
-    **offered : object
-        What it is given if it has a parameter of that name.
-
-    Returns
-    -------
-    object
-        What the call returns.
+    """Call a class or function with its own `params`, and with those offered that it accepts.
 
     Examples
     --------

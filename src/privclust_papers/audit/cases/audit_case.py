@@ -15,14 +15,10 @@ N_PUBLIC = 20
 class Claim:
     """Who makes a claim, and whether it is right.
 
-    Attributes
-    ----------
-    claimant : {"ours", "paper", "code", "copy", "nobody"}
-        Whose claim it is: the project's, the paper's as printed, its authors' released code's, or
-        that of our copy of the text, which is garbled there. Nobody claims what the audit tries
-        to show how much is lost where a guarantee is taken for more than it says.
-    is_private : bool
-        Whether the claim is right by all that is known, so that a conviction would be a surprise.
+    `claimant` is "ours", "paper" (as printed), "code" (as its authors released it), "copy" (our
+    copy of the text, which is garbled there), or "nobody", where the audit shows how much is lost
+    if a guarantee is taken for more than it says. `is_private` says whether the claim is right by
+    all that is known.
     """
 
     claimant = "ours"
@@ -36,22 +32,11 @@ class Claim:
 class AuditCase(Claim):
     """A mechanism with the claim that is made of it; a subclass supplies the rest.
 
-    An instance is called as ``case(data, rng)`` and returns one output. Where outputs can be drawn
-    at once a subclass has ``many(data, rng, n)`` too.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        The claim.
-    draws, least_draws : int
-        Runs on each data set at cost 1, and the fewest with which the audit can still find what it
-        should.
-    closeness : float
-        Share of the claim at which an audit may stop that stops when it has seen enough.
-    data, neighbour : object
-        A pair of neighbours that is as bad as is known.
-    statistic : None, callable or list
-        The attack, as `privclust_audit.black_box.audit_mechanism` takes it; None learns one.
+    An instance is called as ``case(data, rng)`` and returns one output; ``many(data, rng, n)``, if
+    there is one, returns several. `draws` are the runs on each data set at cost 1, `least_draws`
+    the fewest with which the audit can still find what it should, `closeness` the share of the
+    claim at which it may stop. `data` and `neighbour` are as bad a pair as is known. `statistic` is
+    the attack, as `privclust_audit.black_box.audit_mechanism` takes it; None learns one.
     """
 
     epsilon = 1.0

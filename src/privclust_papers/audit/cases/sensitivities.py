@@ -47,19 +47,11 @@ def _in_ball(row):
 
 
 class SensitivityCase(Claim):
-    """A statistic with the sensitivity that is stated for it; a subclass supplies the rest.
+    """A statistic with the sensitivity `bound` in `norm` that is stated for it.
 
     Rows lie in the unit ball of `d` dimensions unless a subclass draws others. In place of
     `function` a subclass may have ``search(rng, n_trials)``, which returns the largest change.
-
-    Attributes
-    ----------
-    bound : float
-        The stated sensitivity.
-    norm : {"l1", "l2", "linf"}
-    trials, least_trials : int
-        Pairs tried at cost 1, and the fewest.
-    d, n_rows : int
+    `trials` pairs are tried at cost 1, and at least `least_trials`.
     """
 
     norm = "l2"

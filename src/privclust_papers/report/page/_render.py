@@ -28,22 +28,12 @@ def render(
 ) -> str:
     """Return the page as HTML that works from a file, without network.
 
-    It holds no clock, no path and no cost, so the same results give the same bytes.
-
-    Parameters
-    ----------
-    spec : mapping
-        From `privclust_papers.pipeline.jobs.Jobs.page_spec`.
-    verdicts : DataFrame
-        From `privclust_papers.report.verdicts.judge`, empty cells as empty text.
-    tables : mapping of str to DataFrame
-        The numbers behind each target, as the texts that stand in its CSV file.
-    sizes : mapping of str to (int, int)
-        Width and height of each target's drawing, in pixels; see `svg_size`.
-    sources : mapping of str to list of str
-        What the data of each experiment is; ``substitute...`` where it stands in for the paper's.
-    published : mapping of str to str, optional
-        The verdict of the published run on each claim that it has, by id.
+    It holds no clock, no path and no cost, so the same results give the same bytes. `spec` is from
+    `privclust_papers.pipeline.jobs.Jobs.page_spec`, `verdicts` from
+    `privclust_papers.report.verdicts.judge`, empty cells as empty text. By target, `tables` are the
+    numbers as texts, and `sizes` are the drawing's width and height in pixels (`svg_size`).
+    `sources` says what the data of each experiment is, ``substitute...`` where it stands in for the
+    paper's; `published` has the verdicts of the published run, by id of a claim.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
