@@ -9,6 +9,7 @@ draw whose own law may be of the data (a choice, a uniform number that is compar
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 from collections.abc import Iterator
@@ -33,28 +34,26 @@ class _Noise(np.ndarray):
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         plain = [_plain(each) for each in inputs]
         if out is not None:
-            kwargs["out"] = tuple(_plain(each) for each in out)
+            kwargs["out"] = tuple(map(_plain, out))
         result = getattr(ufunc, method)(*plain, **kwargs)
-        pending = next((e._pending for e in inputs if isinstance(e, _Noise) and e._pending), None)
+        draws = [each for each in inputs if isinstance(each, _Noise)]
+        pending = next((each._pending for each in draws if each._pending), None)
         if method != "__call__" or pending is None:
             return result
-        if ufunc in (np.add, np.subtract) and len(inputs) == 2:
-            other = next((p for e, p in zip(inputs, plain, strict=True) if _is_value(e)), None)
-            if other is not None:
-                released = pending(np.array(other, dtype=np.float64), result)
-                for each in inputs:
-                    if isinstance(each, _Noise):
-                        each._pending = None
-                if out is not None:
-                    np.copyto(kwargs["out"][0], released)
-                    return kwargs["out"][0]
-                return released
-        if ufunc in (np.multiply, np.true_divide, np.negative):  # noise that is scaled by hand
-            moved = _rescaled(pending, ufunc, inputs, plain, result)
-            for each in inputs:
-                if isinstance(each, _Noise):
-                    each._pending = None
-            return _with_pending(result, moved)
+        is_noise = [isinstance(each, _Noise) and each._pending for each in inputs]
+        values = [each for each, waits in zip(plain, is_noise, strict=True) if not waits]
+        if ufunc in (np.add, np.subtract) and values:
+            result = pending(np.array(values[0], dtype=np.float64), result)
+            if out is not None:
+                np.copyto(kwargs["out"][0], result)
+                result = kwargs["out"][0]
+        elif ufunc in (np.multiply, np.true_divide, np.negative):  # noise that is scaled by hand
+            factor = values[0] if values else 1.0
+            result = _with_pending(result, _rescaled(pending, ufunc, factor, result))
+        else:
+            return result
+        for each in draws:
+            each._pending = None
         return result
 
 
@@ -80,8 +79,6 @@ class _SeenGenerator(np.random.Generator):
     recorder: Recorder
 
     def __deepcopy__(self, memo):
-        import copy
-
         return seen_generator(copy.deepcopy(self.bit_generator, memo), self.recorder)
 
 
@@ -204,19 +201,14 @@ def _with_pending(drawn, pending):
     return noise
 
 
-def _rescaled(pending, ufunc, inputs, plain, result):
+def _rescaled(pending, ufunc, factor, result):
     """Return what noise is after it was multiplied, divided or negated."""
     if ufunc is np.negative:
         pending.noise = result
         return pending
-    factor = next((p for e, p in zip(inputs, plain, strict=True) if _is_value(e)), 1.0)
     scale = pending.scale * factor if ufunc is np.multiply else pending.scale / factor
     pending.recorder.loose.remove(pending.name)
     return _Pending(pending.recorder, pending.name, scale, result)
-
-
-def _is_value(thing):
-    return not (isinstance(thing, _Noise) and thing._pending)
 
 
 def _plain(thing):

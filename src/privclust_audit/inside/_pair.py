@@ -70,11 +70,8 @@ class Violation:
 
     def __str__(self) -> str:
         at = "" if self.release is None else f"release {self.release + 1}, "
-        return (
-            f"{self.kind}: {at}{self.where}: {self.message}"
-            if self.where
-            else (f"{self.kind}: {self.message}")
-        )
+        where = f"{at}{self.where}: " if self.where else ""
+        return f"{self.kind}: {where}{self.message}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +299,7 @@ def compared(
             kind = type(first.error).__name__
             remarks.append(f"both runs end in the same {kind}, {_origin(first.error)}")
     elif not second.divergence:
-        unmeasured = _unmeasured(first)
-        if unmeasured:
+        if unmeasured := _unmeasured(first):
             remarks.append(
                 f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is no release that was seen; "
                 "what follows from it may differ"
@@ -411,9 +407,8 @@ def _of_words(first, second, violations):
     ours, theirs = set(first.said), set(second.said)
     names = sorted({category.__name__ for category, _ in ours ^ theirs})
     if any(issubclass(category, NoiseWarning) for category, _ in ours ^ theirs):
-        violations.append(
-            Violation(OUTPUT, "a NoiseWarning differs though all releases are the same")
-        )
+        message = "a NoiseWarning differs though all releases are the same"
+        violations.append(Violation(OUTPUT, message))
     if not names:
         return []
     return [f"warnings differ ({', '.join(names)}): they are for whoever holds the data"]

@@ -268,14 +268,13 @@ class _Search:
             first = self._recorded([each[None] for each in X], {}, quiet=False)
             if first.run.error is None:
                 break
-        is_without = not first.releases and first.run.error is None
-        if samplers or (samplers is None and is_without):
-            self._samplers = True
+        is_without = not first.run.releases and first.run.error is None
+        self._samplers = is_without if samplers is None else samplers
+        self.result.guarantee = guarantee = first.run.guarantee
         relation = neighbours
-        if relation is None and first.guarantee is not None:
-            relation = first.guarantee.relation
+        if relation is None and guarantee is not None:
+            relation = guarantee.relation
         self.ground = self._ground(Neighbours.of(relation or Neighbours.REPLACE_ONE))
-        self.result.guarantee = first.guarantee
 
     def through_situations(self, n_pairs, progress):
         kinds = situations(self.ground)
@@ -334,19 +333,9 @@ class _Search:
             for name, value in known.items()
             if name.endswith("init") and (name in _STARTS or isinstance(value, np.ndarray))
         }
-        return Ground(
-            low,
-            high,
-            float(radius) if bounds is None and radius is not None else None,
-            k,
-            relation,
-            self._grouped,
-            self._rows,
-            starts,
-            bounds is not None,
-            self._any_rows,
-            self._any_entries,
-        )
+        norm = float(radius) if bounds is None and radius is not None else None
+        tried = bounds is not None, self._any_rows, self._any_entries
+        return Ground(low, high, norm, k, relation, self._grouped, self._rows, starts, *tried)
 
     def _recorded(self, records, parameters, quiet, written=as_they_are):
         self._n_recorded += 1
@@ -405,12 +394,8 @@ class _Search:
         new = Finding(violation, name, *copy.deepcopy(pair), given)
         for i, old in enumerate(self.result.findings):
             if (old.violation.kind, old.violation.where) == (violation.kind, violation.where):
-                is_larger = violation.part > old.violation.part
-                kept = new if is_larger else old
-                self.result.findings[i] = Finding(
-                    kept.violation, kept.situation, kept.data, kept.neighbour, kept.parameters,
-                    old.count + 1,
-                )  # fmt: skip
+                kept = new if violation.part > old.violation.part else old
+                self.result.findings[i] = replace(kept, count=old.count + 1)
                 return
         self.result.findings.append(new)
 
@@ -464,14 +449,6 @@ class _Recorded:
     settings: Settings
     run: Any
     written: Written = as_they_are
-
-    @property
-    def releases(self):
-        return self.run.releases
-
-    @property
-    def guarantee(self):
-        return self.run.guarantee
 
     def ground(self, ground):
         """Return the ground with the bounds that the run was given."""
