@@ -1,17 +1,8 @@
 """A run packed into one file that others can check: a Workflow Run RO-Crate.
 
-The crate is a zip file with a description in JSON-LD, ``ro-crate-metadata.json``, after the profile
-Provenance Run Crate 0.5 (https://w3id.org/ro/wfrun/provenance/0.5): which jobs ran when, from what
-they made what, with which parameters, software and data. It holds the workflow, its configuration
-and all tables and figures. Data sets and HDF5 artefacts are named with their checksums and stay
-out: data sets have licences of their own, artefacts may hold rows of them, and the workflow makes
-an artefact again byte for byte. Those that no data set of others is behind go in where the config
-says so (``artefacts``). Of a user's own data, and of artefacts made from them, there are no
-checksums either: whoever guesses the data could test the guess by them.
-
-``jobs.json`` has what each job was, took and cost, with Snakemake's own records: from it results
-are restored (`privclust_papers.report.restoration`) and jobs are drawn to be done again
-(`privclust_papers.report.verification`).
+The crate is a zip file with a description in JSON-LD after the profile Provenance Run Crate 0.5
+(https://w3id.org/ro/wfrun/provenance/0.5); docs/archive.md says what it holds, and what stays out.
+``jobs.json`` has what each job was, took and cost, with Snakemake's own records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The description of an archived run: JSON-LD after the profile Provenance Run Crate 0.5.
 
-The profile (https://w3id.org/ro/wfrun/provenance/0.5) builds on RO-Crate 1.1: a graph of entities,
-each a file, a data set, a parameter, a piece of software or an action that made one from another.
 What is in the crate is named by its path, what is not by its path after a ``#``.
 """
 
@@ -30,13 +28,8 @@ from privclust_papers.pipeline.project_files import WORKFLOW
 from privclust_papers.report.run_records import Job, is_code, own_data, read_content
 
 # The kind of artefact that a rule writes.
-_KINDS = {
-    "prepare": "dataset",
-    "features": "features",
-    "share": "shared",
-    "fit": "fit",
-    "evaluate": "metrics",
-}
+_KINDS = {"prepare": "dataset", "features": "features", "share": "shared"}
+_KINDS |= {"fit": "fit", "evaluate": "metrics"}
 _FORMATS = {
     ".csv": "text/csv",
     ".h5": "application/x-hdf5",
@@ -139,6 +132,7 @@ def _describe(run: _Run) -> None:
     workflow = _add_files(run)
     _add_kept_outside(run)
     steps, tools, actions, controls = _add_jobs(run)
+    configs = sorted(name for name in run.members if name.startswith("config/"))
     main = run.add(
         "#run",
         "CreateAction",
@@ -146,19 +140,13 @@ def _describe(run: _Run) -> None:
         description="From the start of the first job that the results needed to the end of the "
         "last; jobs may be of several calls of Snakemake.",
         instrument={"@id": WORKFLOW},
-        object=[*parameters, *datasets, *map(run.refer, _configs(run))],
+        object=[*parameters, *datasets, *map(run.refer, configs)],
         result=[run.refer(name) for name in sorted(run.makers) if name in run.members],
         startTime=_iso(min(job.start for job in run.jobs)),
         endTime=_iso(max(job.end for job in run.jobs)),
     )
-    organised = run.add(
-        "#engine",
-        "OrganizeAction",
-        name="Run of Snakemake",
-        instrument=engine,
-        result=main,
-        object=controls,
-    )
+    facts = {"name": "Run of Snakemake", "instrument": engine, "result": main, "object": controls}
+    organised = run.add("#engine", "OrganizeAction", **facts)
     inputs = [{"@id": f"#input/{name}"} for name in (*_PARAMETERS, *run.plan.datasets)]
     workflow["license"], workflow["creator"] = licence_entity, author
     workflow["hasPart"], workflow["step"] = tools, steps
@@ -169,13 +157,12 @@ def _describe(run: _Run) -> None:
 
 def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> None:
     """Say what the crate is, and of what substitutes its numbers come."""
-    root = run.crate.root_dataset
-    substitutes = (
-        f" Substitutes stood in for {', '.join(run.substitutes)}: numbers obtained from them are "
-        "not comparable with those of the papers."
-        if run.substitutes
-        else ""
-    )
+    root, substitutes = run.crate.root_dataset, ""
+    if run.substitutes:
+        substitutes = (
+            f" Substitutes stood in for {', '.join(run.substitutes)}: numbers obtained from them "
+            "are not comparable with those of the papers."
+        )
     titles = "; ".join(paper["title"] for paper in run.plan.papers.values())
     root["name"] = f"{run.project['name']} {run.project['version']}, {run.plan.effort} effort"
     own = _OWN if run.own else ""
@@ -192,22 +179,15 @@ def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> 
 def _add_parameters(run: _Run) -> list[dict[str, str]]:
     values = []
     for name in _PARAMETERS:
-        value = run.config[name]
-        formal, actual = {"@id": f"#input/{name}"}, {"@id": f"#parameter/{name}"}
-        run.add(
-            formal["@id"],
-            "FormalParameter",
-            name=name,
-            additionalType=_TYPES[type(value)],
-            workExample=actual,
-        )
+        value, formal = run.config[name], {"@id": f"#input/{name}"}
         # as text: a JSON false is not shown by all readers
+        text = json.dumps(value).strip('"')
+        actual = run.add(
+            f"#parameter/{name}", "PropertyValue", name=name, value=text, exampleOfWork=formal
+        )
+        kind = _TYPES[type(value)]
         run.add(
-            actual["@id"],
-            "PropertyValue",
-            name=name,
-            value=json.dumps(value).strip('"'),
-            exampleOfWork=formal,
+            formal["@id"], "FormalParameter", name=name, additionalType=kind, workExample=actual
         )
         values.append(actual)
     return values
@@ -216,20 +196,16 @@ def _add_parameters(run: _Run) -> list[dict[str, str]]:
 def _add_dataset(run: _Run, dataset: Dataset) -> dict[str, str]:
     folder = f"data/raw/{dataset.name}"
     receipt = read_receipt(folder)
-    formal, entity = {"@id": f"#input/{dataset.name}"}, run.refer(folder)
-    run.add(
-        formal["@id"],
+    entity = run.refer(folder)
+    formal = run.add(
+        f"#input/{dataset.name}",
         "FormalParameter",
         name=dataset.name,
         additionalType="Dataset",
         workExample=entity,
     )
-    flag = run.add(
-        f"#{folder}/substitute",
-        "PropertyValue",
-        name="substitute",
-        value=json.dumps(receipt.is_substitute),
-    )
+    value = json.dumps(receipt.is_substitute)
+    flag = run.add(f"#{folder}/substitute", "PropertyValue", name="substitute", value=value)
     if receipt.is_substitute:
         run.substitutes.append(dataset.name)
         name = f"substitute for {dataset.name}"
@@ -351,10 +327,11 @@ def _add_jobs(run: _Run) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
     }
     actions, controls = [], []
     for job in run.jobs:
+        name = job.outputs[0]
         action = run.add(
-            f"#job/{job.outputs[0]}",
+            f"#job/{name}",
             "CreateAction",
-            name=f"{job.rule}: {job.outputs[0]}",
+            name=f"{job.rule}: {name}",
             description=f"Parameters: {job.spec}" if job.spec else None,
             instrument=tools[job.rule],
             object=[run.refer(name) for name in job.inputs if not is_code(name)],
@@ -363,30 +340,18 @@ def _add_jobs(run: _Run) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
             endTime=_iso(job.end),
         )
         actions.append(action)
-        controls.append(
-            run.add(
-                f"#control/{job.outputs[0]}",
-                "ControlAction",
-                name=f"Snakemake starts {job.rule}",
-                instrument=steps[job.rule],
-                object=action,
-            )
-        )
+        starts = {"name": f"Snakemake starts {job.rule}", "instrument": steps[job.rule]}
+        controls.append(run.add(f"#control/{name}", "ControlAction", object=action, **starts))
     return list(steps.values()), list(tools.values()), actions, controls
 
 
 def _add_software(run: _Run) -> list[dict[str, str]]:
     versions = {("python", platform.python_version()), *run.versions}
+    kind = "SoftwareApplication"
     return [
-        run.add(
-            f"#software/{name}-{version}", "SoftwareApplication", name=name, softwareVersion=version
-        )
+        run.add(f"#software/{name}-{version}", kind, name=name, softwareVersion=version)
         for name, version in sorted(versions)
     ]
-
-
-def _configs(run: _Run) -> list[str]:
-    return sorted(name for name in run.members if name.startswith("config/"))
 
 
 def _iso(seconds: float) -> str:
