@@ -195,7 +195,6 @@ class MeanAge(BaseEstimator):
 
 
 def without_numbers(text):
-    """A text in which each number is a sign for one."""
     return re.sub(r"\d[\d.]*(e-?\d+)?", "#", text)
 
 

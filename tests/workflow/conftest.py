@@ -18,8 +18,6 @@ HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
 
 class Project:
-    """A copy of the project and the workflow runs in it."""
-
     def __init__(self, folder, small=True):
         self.folder = Path(folder)
         for name in ("config", "workflow", "src"):  # with the caches of compiled kernels
@@ -43,12 +41,10 @@ class Project:
         return project
 
     def copy(self, folder):
-        """Return a copy that may be changed."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return self.at(folder)
 
     def clone(self, folder):
-        """Return a copy without what was made."""
         shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns(*MADE))
         return self.at(folder)
 
@@ -57,7 +53,6 @@ class Project:
         shutil.copy(file, self.folder / "config/papers" / name / "paper.yaml")
 
     def edit(self, path, pattern, new):
-        """Replace a pattern in a file, which must be there."""
         file = self.folder / path
         text, count = re.subn(pattern, new, file.read_text())
         assert count, f"{pattern} is not in {path}"
@@ -91,7 +86,6 @@ class Project:
         return done
 
     def start(self, *arguments):
-        """Start Snakemake in a process group of its own."""
         return subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
@@ -102,12 +96,10 @@ class Project:
         )
 
     def results(self):
-        """The bytes of every result, by path."""
         files = [f for f in (self.folder / "results").rglob("*") if f.suffix[1:] in DRAWN]
         return {str(file.relative_to(self.folder)): file.read_bytes() for file in files}
 
     def planned(self, *arguments):
-        """How many jobs of each rule a dry run plans."""
         output = self.run("-n", "--cores", "1", *arguments)
         if "Nothing to be done" in output:
             return {}
@@ -118,7 +110,6 @@ class Project:
 
 @pytest.fixture
 def new_project(tmp_path):
-    """Make copies of the project."""
     made = []
 
     def make(small=True):

@@ -17,7 +17,6 @@ def test_part(point, trial, streams, dataset):
 
 
 def spread_about_mean(estimator, params, data, streams):
-    """Mean squared distance from the mean."""
     return {"spread": np.float64(data.X.var(axis=0).sum())}
 
 

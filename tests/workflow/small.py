@@ -6,24 +6,19 @@ from privclust_papers.pipeline.runner import TrialData
 
 
 class Mean:
-    """Adds noise of a scale."""
-
     def __init__(self, scale):
         self.scale = scale
 
 
 def read(path):
-    """One number a line."""
     return {"values": np.loadtxt(path)}
 
 
 def generate(size):
-    """Numbers that stand in for those of the file."""
     return {"values": np.arange(float(size))}
 
 
 def rows(point, trial, streams, dataset):
-    """Some of the numbers, in three columns."""
     chosen = streams.get("data").choice(dataset["values"], size=(point["n"], 3))
     return TrialData(chosen, None, dataset["source"])
 
@@ -35,12 +30,10 @@ def noisy_rows(estimator, params, data, streams):
 
 
 def errors(data, outputs):
-    """The mean's distance to that of the data."""
     return {"error": np.abs(outputs["rows"].mean(axis=0) - data.X.mean(axis=0)).max()}
 
 
 def draw(results):
-    """Each trial's error."""
     # Fits and data read this file too: they need neither Matplotlib nor pandas.
     from privclust.report.figures import new_figure
     from privclust_papers.report.drawing.style import Drawing

@@ -6,32 +6,25 @@ from privclust_papers.pipeline.runner import TrialData
 
 
 class Lean:
-    """Accepts the swept axis."""
-
     def __init__(self, epsilon):
         self.scale = 1.0 / epsilon
 
 
 class Deaf:
-    """Accepts no swept axis."""
-
     scale = 0.0
 
 
 def rows(point, trial, streams, dataset):
-    """Whole numbers."""
     X = streams.get("data").integers(0, 1000, size=(point["n"], 3))
     return TrialData(X, None, "made")
 
 
 def column_sums(point, trial, streams, dataset, shard, n_shards):
-    """Sums and count of the shard's rows."""
     part = rows(point, trial, streams, dataset).X[shard::n_shards]
     return {"sums": part.sum(axis=0), "count": np.int64(len(part))}
 
 
 def noisy_mean(estimator, params, data, streams):
-    """The mean, from the sums alone, with noise."""
     shared = data.extra["shared"]
     noise = streams.get("noise").standard_normal(3) * estimator(**params).scale
     return {"mean": shared["sums"] / shared["count"] + noise}

@@ -42,7 +42,6 @@ def types(entity):
 
 
 def references(value):
-    """All references below a value."""
     if isinstance(value, dict):
         return [value["@id"]]
     return [found for item in value for found in references(item)] if type(value) is list else []

@@ -23,7 +23,6 @@ def section(name):
 
 
 def follow(folder, steps):
-    """Write or extend the files; return the names of all."""
     for name, under, content in steps:
         file = folder / name
         if not under:
@@ -65,7 +64,6 @@ def test_the_steps_fit_the_settings_of_the_project(project_in, tmp_path, monkeyp
 
 
 def table(project, path):
-    """Read a table of the results."""
     return pd.read_csv(project.folder / "results/quick" / path)
 
 

@@ -25,7 +25,6 @@ def archive(tmp_path):
 
 
 def put(project, path):
-    """Put a file where the mirror has the archive."""
     target = project.mirror / ARCHIVE
     target.parent.mkdir()
     shutil.copy(path, target)

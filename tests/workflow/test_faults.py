@@ -43,13 +43,11 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)  # cove
 
 @pytest.fixture
 def project(tmp_path):
-    """A project in which nothing was run."""
     return faults.SmallProject(tmp_path / "project")
 
 
 @pytest.fixture
 def copy(undisturbed, tmp_path):
-    """A copy of the undisturbed project."""
     return undisturbed.copy(tmp_path / "copy")
 
 

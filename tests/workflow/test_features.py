@@ -30,7 +30,6 @@ gratings_large:
 
 
 def load(path):
-    """Import a file of the project that is in no package."""
     spec = importlib.util.spec_from_file_location(Path(path).stem, HERE.parents[1] / path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

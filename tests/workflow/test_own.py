@@ -19,7 +19,6 @@ STEPS = re.findall(r'```(\w+)(?: title="([^"]+)")?\n(.*?)```', TEXT, re.S)
 
 
 def add_target_of_paper_effort(file):
-    """Give a paper a target that quick effort has not."""
     paper = yaml.safe_load(file.read_text())
     experiment = copy.deepcopy(paper["experiments"]["ckm_privacy"])
     del experiment["effort"]["quick"]
@@ -55,7 +54,6 @@ def followed(project_in, tmp_path_factory):
 
 
 def table(project, path):
-    """Read a table of the results."""
     return pd.read_csv(project.folder / "results/quick" / path)
 
 

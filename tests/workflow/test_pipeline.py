@@ -101,7 +101,6 @@ def test_an_edited_method_refits_that_method_alone(finished_copy):
 
 
 def finished_copy_lsr_jobs(project):
-    """How many blocks of LSR there are."""
     return len(list((project.folder / "results").rglob("fit/lsr/*.h5")))
 
 

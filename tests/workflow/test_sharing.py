@@ -17,8 +17,6 @@ FOLDER = "results/quick/mtsc/shared_sums"
 
 @pytest.fixture
 def sharing_project(new_project):
-    """Make projects whose one paper shares sums."""
-
     def make():
         project = new_project()
         project.put_paper(HERE / "sharing.yaml")

@@ -26,7 +26,6 @@ TOP = ("LICENSE", "README.md", "pyproject.toml", "requirements.lock")
 
 
 def load(path):
-    """Import a file of the tests."""
     spec = importlib.util.spec_from_file_location(f"verify_{Path(path).stem}", ROOT / path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -34,7 +33,6 @@ def load(path):
 
 
 def archived(project, *config):
-    """Archive a run, which is done first where it was not."""
     for name in TOP:
         shutil.copy(ROOT / name, project.folder)
     project.run("--cores", "2", "--config", *config, "effort=quick", "--", "archive")
@@ -50,7 +48,6 @@ def made_up(tmp_path_factory):
 
 
 def fresh(project, folder):
-    """A clone of the project in which every file is new."""
     clone = project.clone(folder)
     for file in folder.rglob("*"):
         file.touch()

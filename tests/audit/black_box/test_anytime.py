@@ -14,8 +14,6 @@ ALPHA, STATED = 1e-4, 0.05  # of these tests, and what audits promise
 
 
 def noise(scale):
-    """Laplace noise of a scale, n at once."""
-
     def mechanism(data, rng):
         return mechanism.many(data, rng, 1)[0]
 

@@ -23,8 +23,6 @@ SCORES = {0: np.zeros(5), 1: np.array([1.0, -1.0, -1.0, -1.0, -1.0])}
 
 
 def batched(many):
-    """A mechanism from its form that makes n outputs."""
-
     def mechanism(data, rng):
         return many(data, rng, 1)[0]
 
@@ -81,7 +79,6 @@ LIMIT = int(stats.binom.isf(ALPHA, N_AUDITS, STATED))
 
 
 def convictions(mechanism, epsilon, delta, statistic, n_audits, n_trials, seed):
-    """How many of so many audits say "violated"."""
     rng = np.random.default_rng(seed)
     results = (
         audit_mechanism(mechanism, 0, 1, epsilon, delta, n_trials, statistic, rng)
@@ -106,8 +103,6 @@ def test_sound_mechanisms_are_rarely_convicted_by_learned_statistics(name):
 
 
 def noise_columns(k):
-    """A statistic that reads one column of pure noise."""
-
     def statistic(output):
         return output[k]
 

@@ -23,18 +23,14 @@ def textbook(data, rng, n):
 
 
 def numpy_laplace(data, rng, n):
-    """What seeded experiments use."""
     return add_laplace(np.full(n, data), 1.0, rng)
 
 
 def system_laplace(data, rng, n):
-    """What releases use; knows no seed."""
     return add_laplace(np.full(n, data), 1.0, noise_source(None))
 
 
 def batched(many):
-    """A mechanism from its form that makes n outputs."""
-
     def mechanism(data, rng):
         return many(data, rng, 1)[0]
 
@@ -102,7 +98,6 @@ SAMPLERS = {"laplace": (add_laplace, 1.0, 0.0), "normal": (add_gaussian, 2.0, 0.
 
 
 def audit_of_fine_bits(name, source):
-    """Of noise on 0 or 1, by which bits are left."""
     add, epsilon, delta = SAMPLERS[name]
     mechanism = batched(lambda data, rng, n: add(np.full(n, data), 1.0, source or rng))
     return audit_mechanism(mechanism, 0.0, 1.0, epsilon, delta, 8000, fine, 0, confidence=CERTAIN)

@@ -9,8 +9,6 @@ from privclust_audit.black_box import audit_mechanism, draws_needed, likelihood_
 
 
 def batched(many):
-    """A mechanism from its form that makes n outputs."""
-
     def mechanism(data, rng):
         return many(data, rng, 1)[0]
 
@@ -19,12 +17,10 @@ def batched(many):
 
 
 def laplace(scale):
-    """Laplace noise on the data themselves."""
     return batched(lambda data, rng, n: data + rng.laplace(scale=scale, size=(n, *np.shape(data))))
 
 
 def absolute(output, data):
-    """Log-density of Laplace noise of scale 1."""
     return -np.abs(output - data)
 
 
@@ -64,7 +60,6 @@ def wrong_norm(data, rng, n):
 
 
 def seed_reused(data, rng, n):
-    """The same noise in every run."""
     return data + np.random.default_rng(5).laplace(size=(n, 1))[0] + np.zeros((n, 1))
 
 
@@ -84,7 +79,6 @@ def noise_cancels(data, rng, n):
 
 
 def one_sided(data, rng, n):
-    """Noise that is never negative: supports differ."""
     return data + rng.exponential(size=n)
 
 
@@ -95,7 +89,6 @@ def bounds_of_the_data(data, rng, n):
 
 
 def composition(data, rng, n):
-    """Two releases, each with all of the budget."""
     return data + rng.laplace(size=(n, 2))
 
 

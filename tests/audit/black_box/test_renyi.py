@@ -10,7 +10,6 @@ from privclust_audit.black_box import audit_mechanism, likelihood_ratio, renyi_b
 
 
 def divergence(p, q, order):
-    """Of two laws on the same points, by definition."""
     return math.log(sum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))) / (
         order - 1
     )
@@ -23,8 +22,6 @@ def larger(p, q, order):
 
 
 def batched(many):
-    """A mechanism from its form that makes n outputs."""
-
     def mechanism(data, rng):
         return many(data, rng, 1)[0]
 

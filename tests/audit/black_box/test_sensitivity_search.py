@@ -9,12 +9,10 @@ from privclust_audit.black_box import add_remove, numerical_sensitivity, replace
 
 
 def ball(rows):
-    """The nearest point of the unit ball."""
     return rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1.0)
 
 
 def box(rows):
-    """The nearest point of [0, 1]^d."""
     return np.clip(rows, 0.0, 1.0)
 
 
@@ -35,7 +33,6 @@ def box_record(rng):
 
 
 def moments(X):
-    """Sums of x and of x x' for one cluster."""
     return np.concatenate([X.sum(axis=0), (X.T @ X).ravel()])
 
 

@@ -88,8 +88,6 @@ class Total(BaseEstimator):
 
 
 class Kept(Total):
-    """Labels stay with whoever holds the data."""
-
     _NOT_RELEASED = ("labels_",)
 
     def __getstate__(self):
@@ -209,7 +207,6 @@ def test_symmetric_matrices_are_measured_by_their_coordinates():
 
 
 def released(noise, value, weight=1.0):
-    """A recorded release of a value."""
     return RecordedRelease(0, noise, noise.mechanism, noise.scale, value, weight, value, "here")
 
 

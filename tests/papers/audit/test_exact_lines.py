@@ -27,7 +27,6 @@ def of_counts(law):
 
 
 def first_labels(epsilon, lines):
-    """Law of all labels given two lines, eq. (11)."""
     gains = 0.5 * epsilon * np.cos(np.subtract.outer(lines, np.repeat(ANGLES, COUNTS))) ** 2
     second = 1.0 / (1.0 + np.exp(gains[0] - gains[1]))
     labels = labels_of_states(sum(COUNTS))

@@ -85,7 +85,6 @@ def trials_of(methods, points, n_trials, values_of, source="made"):
 
 
 def results_of(tables):
-    """What a drawing function gets from tables of trials."""
     summaries = {}
     for name, trials in tables.items():
         columns = list(trials.columns)
@@ -97,7 +96,6 @@ def results_of(tables):
 
 
 def both(value):
-    """The two relative errors."""
     return {"relative_sse": value, "relative_sse_true": 1.02 * value}
 
 
@@ -128,7 +126,6 @@ def privacy_values(method, point, rng):
 
 
 def snr_grid(n_snr, n_factors, n_trials):
-    """Results of Figure 2."""
     families = {
         **FAMILIES,
         **{f"{m}_gaussian": f"{n}, Gaussian atoms" for m, n in FAMILIES.items()},
@@ -148,13 +145,11 @@ def snr_grid(n_snr, n_factors, n_trials):
 
 
 def tradeoffs(n_epsilon, n_trials):
-    """Results of Figure 3."""
     points = [{"epsilon": e, **SIZES} for e in np.geomspace(1e-4, 1.0, n_epsilon)]
     return results_of({"ckm_privacy": trials_of(TRADEOFFS, points, n_trials, privacy_values)})
 
 
 def measured_snr(n_settings, n_trials):
-    """Results of the table of SNR, and of ||z||^2."""
     rng = np.random.default_rng(1)
     points = [
         {
@@ -198,7 +193,6 @@ def measured_snr(n_settings, n_trials):
 
 
 def private_methods(n_epsilon, n_trials, shapes=("paper", "unequal", "elongated", "unbalanced")):
-    """Results of all methods on all data sets."""
     values = np.geomspace(0.01, 10.0, n_epsilon)
     shaped = [{"shape": s, "epsilon": e, **SIZES} for s in shapes for e in values]
     plain = [{"n_clusters": 5, "epsilon": e} for e in values]
@@ -210,8 +204,6 @@ def private_methods(n_epsilon, n_trials, shapes=("paper", "unequal", "elongated"
 
 
 def without_noise(n_trials):
-    """Results of the decoders."""
-
     def values(method, point, rng):
         return both(1.0 if method == "lloyd" else float(1.0 + 0.2 * rng.exponential()))
 
@@ -219,7 +211,6 @@ def without_noise(n_trials):
 
 
 def goals(n_trials):
-    """Results of the goal."""
     methods = ("compressive", "dplloyd_uniform", "dplloyd_separated", "eugkm", "lloyd")
     points = [{"epsilon": e, **SIZES} for e in (0.01, 0.03, 0.1, 1.0)]
     kept = {name: PRIVATE[name] for name in methods}
@@ -227,7 +218,6 @@ def goals(n_trials):
 
 
 def sizes(ks, n_trials):
-    """Results over numbers of clusters and features."""
     methods = ("compressive", "dplloyd_separated", "eugkm", "lloyd")
     points = [
         {"epsilon": e, "n_samples": 1000, "n_clusters": k, "n_features": d}
@@ -240,7 +230,6 @@ def sizes(ks, n_trials):
 
 
 def listed(n_statements, n_trials):
-    """Results of statements."""
     points = [{"statement": f"proposition_1_as_printed_{i}"} for i in range(n_statements)]
 
     def values(method, point, rng):
@@ -250,7 +239,6 @@ def listed(n_statements, n_trials):
 
 
 def timed(n_trials):
-    """Results of the costs."""
     points = [{"precision": p, **SIZES} for p in ("float64", "float32")]
     names = ("cost_sketch", "cost_tenth", "dplloyd_separated")
 
@@ -304,7 +292,6 @@ def drawn(name, results):
 
 
 def edited(results, edit):
-    """The same results with another table of trials."""
     tables = {name: edit(trials) for name, trials in results.trials.items()}
     return replace(results, trials=tables)
 
@@ -320,13 +307,11 @@ def texts(figure):
 
 
 def legend_names(axis):
-    """The names in a panel's legend."""
     legend = axis.get_legend()
     return [text.get_text() for text in legend.get_texts()] if legend else []
 
 
 def line_named(axis, name):
-    """A panel's curve by its name."""
     (line,) = [line for line in axis.lines if line.get_label() == name]
     return line
 

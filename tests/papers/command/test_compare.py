@@ -11,7 +11,6 @@ VERDICTS = "id,verdict\nc1,reproduced\nc2,partly\n"
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    """Two equal runs, a and b, in the working folder."""
     monkeypatch.chdir(tmp_path)
     for name in "ab":
         target = tmp_path / name / "targets/fig"

@@ -29,7 +29,6 @@ def _no_proxy(monkeypatch):
 
 @pytest.fixture(scope="session")
 def project_datasets():
-    """The project's own data sets."""
     return load_datasets(
         ROOT / "config" / "datasets.yaml", ROOT / "workflow" / "schemas" / "datasets.schema.yaml"
     )
@@ -64,7 +63,6 @@ def make_truth():
 
 @pytest.fixture(scope="session")
 def truths():
-    """155 small sequences and ``dancing``: name -> bytes."""
     two = {f"1R2TC_{i:03d}": truth_bytes(2, seed=i) for i in range(118)}
     three = {f"1R2RCT_{i:03d}": truth_bytes(3, seed=500 + i) for i in range(35)}
     others = {"cars1": truth_bytes(2, seed=900), "arm": truth_bytes(2, seed=901)}
@@ -72,7 +70,6 @@ def truths():
 
 
 def write_zip(path, truths, prefix="", extra=()):
-    """Pack sequences below a leading folder."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in truths.items():
             archive.writestr(f"{prefix}{name}/{name}_truth.mat", content)
@@ -89,7 +86,6 @@ def make_zip():
 
 @pytest.fixture(scope="session")
 def small_zip(truths, tmp_path_factory):
-    """A whole small archive."""
     return write_zip(tmp_path_factory.mktemp("zip") / "Hopkins155.zip", truths)
 
 

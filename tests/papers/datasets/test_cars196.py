@@ -43,7 +43,6 @@ IMAGES = {"cars_train/00002.jpg": b"second", "cars_train/00001.jpg": b"first"}
 
 
 def _written(path, files):
-    """Write the files that have content as an archive."""
     path.write_bytes(_tgz({n: c for n, c in files.items() if c is not None}, "w"))
     return path
 
@@ -124,7 +123,6 @@ def test_number_of_images(pack, monkeypatch):
 
 @pytest.fixture
 def crops(tmp_path, monkeypatch):
-    """Write an archive with crops of two training images."""
     monkeypatch.setattr(cars196, "N_TRAIN", 2)
 
     def write(changes=()):

@@ -20,7 +20,6 @@ def _few_images(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pixels():
-    """By split, images by class: (100, n, 32, 32, 3)."""
     rng = np.random.default_rng(0)
     shapes = {split: (100, count, 32, 32, 3) for split, count in N_IMAGES.items()}
     return {s: rng.integers(0, 256, shape, dtype=np.uint8) for s, shape in shapes.items()}

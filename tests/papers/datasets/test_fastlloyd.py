@@ -18,7 +18,6 @@ READERS = {
 
 
 def file_of(name):
-    """The name of a set's file in its archive."""
     kind, _, sizes = name.partition("_")
     if kind == "g2":
         return f"g2-{sizes}-50.txt"

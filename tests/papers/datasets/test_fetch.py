@@ -21,7 +21,6 @@ from privclust_papers.settings.config import ConfigError
 
 
 def read_part(path):
-    """A reader that is not the data set's."""
     return {"read": path.name}
 
 
@@ -34,8 +33,6 @@ def _sha256(path):
 
 @pytest.fixture
 def mirror_of(tmp_path):
-    """A mirror directory with some bytes at toy/toy.zip."""
-
     def make(content):
         path = tmp_path / "mirror" / "toy" / "toy.zip"
         path.parent.mkdir(parents=True)

@@ -34,8 +34,6 @@ POINTS = [
 
 @pytest.fixture
 def official(tmp_path):
-    """Write a file of the official format."""
-
     def write(lines, end="\n"):
         path = tmp_path / "loc-gowalla_totalCheckins.txt.gz"
         path.write_bytes(gzip.compress("".join(line + end for line in lines).encode()))
@@ -46,8 +44,6 @@ def official(tmp_path):
 
 @pytest.fixture
 def part(tmp_path):
-    """Write an archive of the layout of the part."""
-
     def write(**changes):
         arrays = {
             "lat": np.array([5.0, 2.0, 3.0, 4.0]),

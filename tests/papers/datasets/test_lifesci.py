@@ -12,8 +12,6 @@ from privclust_papers.datasets.registry import DataError
 
 @pytest.fixture
 def packed(tmp_path):
-    """Write a compressed table."""
-
     def write(text):
         path = tmp_path / "ds1.10.csv.bz2"
         path.write_bytes(bz2.compress(text.encode()))

@@ -20,7 +20,6 @@ BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "official_files.py"
 
 @pytest.fixture(scope="module")
 def official():
-    """The benchmark that writes such files."""
     pytest.importorskip("PIL.Image", reason="needs Pillow: pip install '.[images]'")
     spec = importlib.util.spec_from_file_location("official_files", BENCHMARK)
     module = importlib.util.module_from_spec(spec)

@@ -13,8 +13,6 @@ from privclust_papers.datasets.registry import DataError
 
 @pytest.fixture
 def written(tmp_path):
-    """Write a table."""
-
     def write(text):
         path = tmp_path / "S1_processed.txt"
         path.write_bytes(text.encode())

@@ -21,7 +21,6 @@ FLOORS = dict.fromkeys(("floored_weights", "floored_means", "floored_covariances
 
 
 def parameters(rng):
-    """Three spherical Gaussians in the plane."""
     return {
         "weights": np.full(3, 1 / 3),
         "means": rng.uniform(-0.5, 0.5, (3, 2)),

@@ -58,8 +58,6 @@ def results_of(tables, arrays=None):
 
 
 def utility(epsilons, n_trials, source="made"):
-    """All methods on all data sets."""
-
     def values(method, point, trial):
         level = 1.0 / (1.0 + point["epsilon"]) + 0.01 * UTILITY.index(method)
         found = dict.fromkeys(dpsc._METRICS, level + 0.1 * trial)
@@ -231,7 +229,6 @@ def standard(name):
 
 
 def lines_named(axis):
-    """A panel's curves by name."""
     return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
 
 

@@ -61,8 +61,6 @@ def test_generated_trials_differ_and_repeat():
 
 def test_fits_keep_labels_and_coefficients_where_there_are_any():
     class Labels:
-        """An estimator without coefficients."""
-
         def __init__(self, n_clusters=None):
             self.n_clusters = n_clusters
 

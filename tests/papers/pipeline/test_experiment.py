@@ -95,7 +95,6 @@ def test_trials_from_a_count_or_a_range():
 
 
 def document(**changes):
-    """A paper of one experiment."""
     entry = {
         "data": "m.data",
         "fit": "m.fit",

@@ -32,13 +32,11 @@ ALL = {"train": None, "test": None}
 
 
 def entry(**changes):
-    """A feature set of the generated images."""
     given = {"split": "images", "per_class": {"train": 2, "test": 1}} | changes
     return FeatureEntry("small", "gratings", model="lite0", size=40, pixels=2, **given)
 
 
 def extract(images, path, threads=1, **changes):
-    """Extract a feature set of the generated images."""
     return extract_set(
         entry(**changes),
         images,
@@ -225,7 +223,6 @@ def test_killed_job_goes_on_where_it_was(network, gratings, tmp_path, monkeypatc
 
 
 def edited(tmp_path, edit):
-    """Load the project's file with one change."""
     document = load_yaml(ROOT / "config" / "features.yaml")
     edit(document)
     path = tmp_path / "features.yaml"

@@ -19,7 +19,6 @@ SHARED = f"{FOLDER}/shared_sums"
 
 
 def of(**wildcards):
-    """A job's wildcards, as Snakemake has them."""
     return SimpleNamespace(**wildcards)
 
 
@@ -52,7 +51,6 @@ def jobs_of(monkeypatch, tmp_path):
 
 @pytest.fixture
 def rows(tmp_path):
-    """An entry of config/my_data.yaml."""
     (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     return {"rows": {"file": str(tmp_path / "rows.csv"), "bounds": [-5, 5], "n_clusters": 1}}
 

@@ -8,7 +8,6 @@ from privclust_papers.pipeline.project_files import commit_of, own_data_files
 
 
 def git(folder, *arguments):
-    """Run git in a folder, as nobody in particular."""
     who = ["-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"]
     command = ["git", *who, *arguments]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
@@ -16,7 +15,6 @@ def git(folder, *arguments):
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A project of two files in git, and its commit."""
     project = tmp_path / "a project"
     (project / "workflow").mkdir(parents=True)
     (project / "workflow/Snakefile").write_text("rule all:\n")

@@ -28,14 +28,12 @@ class Shifted:
 
 
 def two_bounds(point, trial, streams, dataset):
-    """Two clusters at -1 and 1."""
     X = streams.get("data").standard_normal((20, 1)) / 10
     y = np.repeat([0, 1], 10)
     return runner.TrialData(X + 2 * y[:, None] - 1, y, "made", {"parity": trial % 2, "word": "ü"})
 
 
 def fit_with_start(estimator, params, data, streams):
-    """Keep the labels and the start that the method got."""
     model = estimator(n_clusters=2, random_state=streams.get("init"), **params).fit(data.X)
     return {"labels": model.labels_, "start": model.start_}
 
@@ -46,7 +44,6 @@ def errors(data, outputs):
 
 
 def experiment(block, **params):
-    """Six tasks in blocks of a given size."""
     here = __name__
     return Experiment(
         paper="p",
@@ -68,12 +65,10 @@ def experiment(block, **params):
 
 
 def through_json(spec):
-    """A spec as a job gets it."""
     return json.loads(canonical_json(spec))
 
 
 def shared(plan, block):
-    """What the methods of a block share, if anything."""
     if plan.share is None:
         return None
     specs = [plan.share_spec(block, shard) for shard in range(plan.shards)]
@@ -207,15 +202,11 @@ def test_data_and_starts_are_the_same_along_swept_axes():
 
 
 class Noisy:
-    """Accepts one swept axis of two."""
-
     def __init__(self, epsilon=1.0, gain=1.0):
         self.epsilon, self.gain = epsilon, gain
 
 
 class Deaf:
-    """Accepts no swept axis."""
-
     def __init__(self, gain=1.0):
         self.epsilon, self.gain = None, gain
 
@@ -224,20 +215,17 @@ CALLS = []
 
 
 def whole_numbers(point, trial, streams, dataset):
-    """A few whole numbers."""
     CALLS.append(("data", point["n"], trial))
     X = streams.get("data").integers(0, 100, size=(point["n"], 2))
     return runner.TrialData(X, None, "made")
 
 
 def column_sums(point, trial, streams, dataset, shard, n_shards):
-    """Sums and count of every n_shards-th row."""
     rows = whole_numbers(point, trial, streams, dataset).X[shard::n_shards]
     return {"sums": rows.sum(axis=0), "count": np.int64(len(rows))}
 
 
 def noisy_mean(estimator, params, data, streams):
-    """Mean with noise, and what it was made with."""
     model = estimator(**params)
     CALLS.append(("fit", estimator.__name__, model.epsilon))
     if "shared" in data.extra:
@@ -259,7 +247,6 @@ def distance(data, outputs):
 
 @pytest.fixture
 def sweeping():
-    """Two shared points, two trials, two swept axes."""
     CALLS.clear()
     here = __name__
     return Experiment(
@@ -408,7 +395,6 @@ class DrawnRows:
 
 
 def drawn_rows(point, trial, streams, dataset):
-    """Data that are no array."""
     return runner.TrialData(DrawnRows(streams), None, "made")
 
 

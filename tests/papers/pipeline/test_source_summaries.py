@@ -60,7 +60,6 @@ def remembering(tmp_path_factory):
 
 
 def process_in(tmp_path):
-    """Return a function that runs a new process there."""
     (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
     environment = {
         **os.environ,
@@ -89,7 +88,6 @@ def with_entries(content, entry):
 
 
 def remembered(tmp_path):
-    """The file of summaries."""
     return next((tmp_path / "bytecode").rglob("source_summaries.*.json"))
 
 

@@ -202,8 +202,6 @@ def test_without_a_budget_there_is_no_ceiling():
 
 
 class Seen:
-    """Keeps what it is constructed with."""
-
     def __init__(self, alpha, *, epsilon=None, shared=None, random_state=None):
         self.seen = {"alpha": alpha, "epsilon": epsilon, "shared": shared}
 
@@ -240,7 +238,6 @@ def test_features_of_far_classes_find_their_class(n_components):
 
 
 def searched(method, epsilon, n_components, **params):
-    """Answers of a class or a function at a budget."""
     data = trial_of({**POINT, "n_components": n_components})
     params = {**params, "epsilon": epsilon}
     return run_method(retrieval.fit_retrieval, method, params, data, streams())

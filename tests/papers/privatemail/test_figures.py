@@ -222,7 +222,6 @@ def readings(sigmas, n_trials, widths=("sigma", "sigma^2", "2 sigma^2")):
 
 
 def without_control(results):
-    """The experiments of the table of settings."""
     return results_of({n: t for n, t in results.trials.items() if not n.endswith("_control")})
 
 
@@ -269,17 +268,14 @@ def drawn(name, results, is_laid_out=True):
 
 @cache
 def standard(name):
-    """Draw the example of a figure, once."""
     return drawn(name, DRAWINGS[name])
 
 
 def lines_named(axis):
-    """A panel's curves by name."""
     return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
 
 
 def at_points(axis, n):
-    """A panel's curves with that many points, by name."""
     return {name: line for name, line in lines_named(axis).items() if len(line.get_xdata()) == n}
 
 

@@ -85,7 +85,6 @@ class SmallRun:
         self.job(rule, [source], [output], cpu_s)
 
     def job(self, rule, inputs, outputs, cpu_s):
-        """A job as Snakemake's records have it."""
         self.clock += 10.0
         inputs = [*inputs, f"workflow/scripts/{rule}.py"]
         files = [name for name in inputs if (self.folder / name).is_file()]
@@ -101,7 +100,6 @@ class SmallRun:
         self.jobs.append(job)
 
     def pack(self, name="run.crate.zip", **config):
-        """Write an archive; return its path."""
         papers = {"p": {"title": "A paper", "citation": "none", "file": "none/paper.yaml"}}
         sets = {name: dataset(name) for name in ("had", "drawn")}
         plan = Plan("quick", None, True, sets, {}, papers, {}, {})
@@ -140,18 +138,15 @@ def forge(path, changes, fitting=True, extra=()):
 
 @pytest.fixture
 def small_run(tmp_path, monkeypatch):
-    """A finished run in the working folder."""
     monkeypatch.chdir(tmp_path)
     return SmallRun(Path("."))
 
 
 @pytest.fixture
 def small_crate(small_run):
-    """Its archive, with artefacts."""
     return small_run.pack()
 
 
 @pytest.fixture
 def forged():
-    """The function `forge`."""
     return forge

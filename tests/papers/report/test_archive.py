@@ -62,7 +62,6 @@ RECEIPTS = [
 
 
 def plan():
-    """The plan of the small run."""
     sets = {
         name: Dataset(
             name=name,

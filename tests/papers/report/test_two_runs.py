@@ -24,7 +24,6 @@ TABLE = pd.DataFrame({"metric": ["error", "cpu_s"], "mean": [1.0, 9.0]})
 
 
 def write(folder, verdicts=VERDICTS, **tables):
-    """Write a run's folder and read it."""
     tables = {"fig": FIGURE, "tab": TABLE} | tables
     for name, table in {"": verdicts, **tables}.items():
         if table is None:
@@ -39,12 +38,10 @@ def write(folder, verdicts=VERDICTS, **tables):
 
 @pytest.fixture
 def before(tmp_path):
-    """One run."""
     return write(tmp_path / "before")
 
 
 def numbers(outcome):
-    """The differences of numbers as tuples."""
     return [(d.name, d.before, d.after) for d in outcome.numbers]
 
 

@@ -12,7 +12,6 @@ REPEATS = 40
 
 @pytest.fixture(scope="module")
 def rates():
-    """The simulation of ``benchmarks/verdicts.py``."""
     sys.path.insert(0, str(FOLDER))
     try:
         spec = importlib.util.spec_from_file_location("verdict_rates", FOLDER / "verdicts.py")

@@ -47,7 +47,6 @@ def trials(means, n=50, spread=0.02, source="real", seed=0):
 
 
 def verdict(check, tables):
-    """The verdict on one claim."""
     check = {"experiment": "e", "metric": "error", "method": "a", **check}
     return judge([{**HEAD, "check": check}], tables, pd.DataFrame()).iloc[0]
 
@@ -296,7 +295,6 @@ def test_substitutes_and_missing_results_are_not_judged():
 
 
 def printed(value, statistic="mean", select="", n=100):
-    """A table of one printed number."""
     row = ("t", "e", "a", "error", statistic, select, value, n)
     return pd.DataFrame([row], columns=list(PRINTED_COLUMNS))
 
@@ -659,7 +657,6 @@ def test_several_conditions_select_what_meets_all():
 
 
 def sentence(check, tables, kind="", **quantities):
-    """What a verdict on one claim says decided it."""
     check = {"experiment": "e", "metric": "error", "method": "a", **check}
     words = {"quantities": {"p": quantities}, "kinds": {"p": {"error": kind}}}
     row = judge([{**HEAD, "check": check}], tables, pd.DataFrame(), **words)

@@ -51,7 +51,6 @@ def test_bad_config_names_key_value_and_choices(config, key, value, message):
 
 
 def edited_paper(tmp_path, edit):
-    """Write the mtsc config with one change."""
     document = load_yaml(ROOT / "config/papers/mtsc/paper.yaml")
     edit(document)
     (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))

@@ -25,40 +25,33 @@ class NoisyMean:
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        """Release the noisy sum."""
         rng = np.random.default_rng(self.random_state)
         self.sum_ = X.sum() + rng.laplace(scale=self.scale)
         return self
 
 
 class Forgetful(NoisyMean):
-    """A class that a panel of k-means cannot read."""
-
     def __init__(self, n_clusters=2):
         super().__init__()
         self.n_clusters = n_clusters
 
 
 def pair():
-    """Two neighbours, a record exchanged."""
     return np.array([[1.0]]), np.array([[-1.0]])
 
 
 def one():
-    """No pair."""
     return (np.array([[1.0]]),)
 
 
 @pytest.fixture
 def dataset():
-    """Prepared rows, some outside of their box."""
     rng = np.random.default_rng(0)
     X = rng.normal([10.0, -3.0], [2.0, 0.5], (500, 2))
     return {"X": X, "low": np.array([5.0, -4.0]), "high": np.array([15.0, -2.0]), "source": "own"}
 
 
 def spec_of(estimator, fit, data, params=None, point=None):
-    """The spec of a block with one fit."""
     method = {"name": "mine", "estimator": estimator, "params": params or {}, "transforms": []}
     instance = [point or {"n_clusters": 3}, 0, [{"epsilon": 1.0}]]
     return {

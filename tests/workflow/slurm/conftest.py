@@ -13,7 +13,6 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def cluster():
-    """A SLURM of our own, where this machine can have one."""
     folder = tempfile.mkdtemp(prefix="privclust-slurm-")  # a socket's path must be short
     holder = subprocess.Popen(
         [sys.executable, HERE / "cluster.py", "hold", folder],

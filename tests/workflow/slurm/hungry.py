@@ -15,7 +15,6 @@ class Hungry:
 
 
 def rows(point, trial, streams, dataset):
-    """As many megabytes as the point says."""
     return TrialData(np.ones((point["megabytes"], 125_000)), None, "made")
 
 
@@ -26,5 +25,4 @@ def swallow(estimator, params, data, streams):
 
 
 def swallowed(data, outputs):
-    """What the fit reports, as metrics."""
     return {name: float(outputs[name]) for name in THREADS}

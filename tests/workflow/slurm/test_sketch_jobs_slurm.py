@@ -11,7 +11,6 @@ HERE = Path(__file__).parent
 
 
 def load(path):
-    """A script as a module of its own."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

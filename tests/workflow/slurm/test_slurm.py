@@ -18,7 +18,6 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 
 def load_cluster():
-    """The script of the cluster as a module of its own."""
     spec = importlib.util.spec_from_file_location("cluster", HERE / "cluster.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -69,7 +68,6 @@ def test_a_job_killed_for_memory_gets_twice_as_much(cluster, new_project, monkey
 
 
 def status(job):
-    """What the profile's script says of a job."""
     return subprocess.check_output([STATUS, job], text=True).strip()
 
 

@@ -13,21 +13,18 @@ SVG = """<?xml version="1.0"?>
 
 
 def target(name, paper, experiments, title="a title", **more):
-    """One target as `Jobs.page_spec` has it."""
     plain = {"kind": "figure", "where": "Figure 1", "ours": False, "draw": "m.f"}
     given = {"name": name, "paper": paper, "title": title, "experiments": experiments}
     return plain | given | more
 
 
 def method(name, label, **params):
-    """One method as `Jobs.page_spec` has it."""
     steps = [["pkg.AppendOne", {}]] if name == "lrr" else []
     path = f"pkg.{name.upper()}"
     return {"name": name, "label": label, "estimator": path, "params": params, "transforms": steps}
 
 
 def experiment(paper, methods, dataset=None, grid=(), trials=(0, 1), swept=()):
-    """One experiment as `Jobs.page_spec` has it."""
     return {
         "paper": paper,
         "dataset": dataset,
@@ -41,7 +38,6 @@ def experiment(paper, methods, dataset=None, grid=(), trials=(0, 1), swept=()):
 
 
 def paper(name, title):
-    """One paper as `Jobs.page_spec` has it."""
     return {
         "name": name,
         "title": title,
@@ -52,7 +48,6 @@ def paper(name, title):
 
 
 def claim(name, paper, target, words, verdict, decided_by="2 of 3", tolerance="t", under=""):
-    """One row of verdicts, or a claim under one."""
     place = (name, paper, "paper", target, "Section 5")
     row = (*place, words, verdict, decided_by, tolerance, "generated", under, "")
     return dict(zip(COLUMNS, row, strict=True))
@@ -60,7 +55,6 @@ def claim(name, paper, target, words, verdict, decided_by="2 of 3", tolerance="t
 
 @pytest.fixture(scope="session")
 def run():
-    """The arguments of `render`."""
     segmentation = [method("mtsc", f"MTSC {NASTY}", tol=0.01), method("lrr", "LRR", lam=None)]
     grid = [{"d": 13, "n": [15, 20, 30]}, {"d": [9, 13], "n": 16}]
     spec = {
@@ -203,5 +197,4 @@ def nasty():
 
 @pytest.fixture(scope="session")
 def svg():
-    """A drawing."""
     return SVG

@@ -46,7 +46,6 @@ CONTRASTS = """
 
 @pytest.fixture(scope="module")
 def browser():
-    """A Chromium without a window."""
     if not CHROMIUM or not DRIVER:
         pytest.skip("no Chromium and its driver here: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
@@ -63,7 +62,6 @@ def browser():
 
 @pytest.fixture(scope="module")
 def site(run, costs, svg, tmp_path_factory):
-    """The folder of a run with its page."""
     project = tmp_path_factory.mktemp("site with a space")
     folder = project / "results/paper"
     for paper in ("mtsc", "dpem"):
@@ -102,7 +100,6 @@ def emulate(browser, width, theme):
 
 
 def find(page, selector):
-    """The first element that a CSS selector finds."""
     return page.find_element("css selector", selector)
 
 
@@ -114,7 +111,6 @@ def shown(page, table):
 
 
 def press(page, *keys):
-    """Press keys where the focus is."""
     for key in keys:
         page.switch_to.active_element.send_keys(key)
 

@@ -38,7 +38,6 @@ class Tags(HTMLParser):
             self.texts.append(data)
 
     def attributes(self, tag):
-        """The attributes of each tag of a name."""
         return [attributes for name, attributes in self.found if name == tag]
 
 
@@ -54,7 +53,6 @@ def tags(page):
 
 @pytest.fixture(scope="module")
 def words(tags):
-    """What a reader reads, white space aside."""
     return " ".join("".join(tags.texts).split())
 
 
@@ -97,7 +95,6 @@ def test_every_target_has_figure_numbers_command_and_an_anchor(tags, words):
 
 
 def commands_of(run, effort, **changed):
-    """The commands that a page gives."""
     spec = run["spec"] | {"effort": effort, "changed": changed}
     page = render(**run | {"spec": spec})
     return [html.unescape(text) for text in re.findall('<code class="command">(.*?)</code>', page)]
@@ -143,7 +140,6 @@ def test_substitutes_are_flagged_where_they_stand_in(page):
 
 
 def sections_of(page):
-    """The part of the page that each target has."""
     for text in page.split('<section class="target"')[1:]:
         yield re.search(r'<h3 id="(\w+)"', text)[1], text
 
