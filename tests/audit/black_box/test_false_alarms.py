@@ -12,6 +12,7 @@ from scipy import stats
 from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 from privclust_audit.black_box import _audit, _events, audit_mechanism, likelihood_ratio
+from privclust_audit.faults._fault import batched
 
 ALPHA = 1e-4
 STATED = 0.05
@@ -20,14 +21,6 @@ N_TRIALS = 2000
 EPSILON, DELTA = 1.0, 0.01
 SIGMA = analytic_gaussian_sigma(Sensitivity(1.0, "l2", "add-remove", "by hand"), EPSILON, DELTA)
 SCORES = {0: np.zeros(5), 1: np.array([1.0, -1.0, -1.0, -1.0, -1.0])}
-
-
-def batched(many):
-    def mechanism(data, rng):
-        return many(data, rng, 1)[0]
-
-    mechanism.many = many
-    return mechanism
 
 
 def densities(many):

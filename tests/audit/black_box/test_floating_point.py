@@ -10,6 +10,7 @@ import pytest
 
 from privclust.privacy.noise import add_gaussian, add_laplace, noise_source
 from privclust_audit.black_box import audit_mechanism
+from privclust_audit.faults._fault import batched
 
 GRID = 2.0**53
 NEAR = np.arange(-6, 7)  # multiples of 2^-53 around the one that real numbers would give
@@ -28,14 +29,6 @@ def numpy_laplace(data, rng, n):
 
 def system_laplace(data, rng, n):
     return add_laplace(np.full(n, data), 1.0, noise_source(None))
-
-
-def batched(many):
-    def mechanism(data, rng):
-        return many(data, rng, 1)[0]
-
-    mechanism.many = many
-    return mechanism
 
 
 def reachable(outputs, value):

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from privclust_audit.black_box import audit_mechanism, draws_needed, likelihood_ratio
-
-
-def batched(many):
-    def mechanism(data, rng):
-        return many(data, rng, 1)[0]
-
-    mechanism.many = many
-    return mechanism
+from privclust_audit.faults._fault import batched
 
 
 def laplace(scale):

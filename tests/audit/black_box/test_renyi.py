@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from privclust_audit.black_box import audit_mechanism, likelihood_ratio, renyi_bound_from_counts
+from privclust_audit.faults._fault import batched
 
 
 def divergence(p, q, order):
@@ -19,14 +20,6 @@ def larger(p, q, order):
     """Of both directions between two events' probabilities."""
     first, second = (p, 1 - p), (q, 1 - q)
     return max(divergence(first, second, order), divergence(second, first, order))
-
-
-def batched(many):
-    def mechanism(data, rng):
-        return many(data, rng, 1)[0]
-
-    mechanism.many = many
-    return mechanism
 
 
 def identity(output):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust_papers.datasets.fetch import resolve_mirror
+from privclust_papers.datasets.fetch import fetch, load, resolve_mirror
 from privclust_papers.datasets.hopkins155 import content_sha256
 from privclust_papers.datasets.registry import Dataset, Source, Substitute, load_datasets
 
@@ -41,6 +41,23 @@ def mirror():
     if path is None or not (path / "hopkins155" / "Hopkins155.zip").exists():
         pytest.skip("no mirror with hopkins155/Hopkins155.zip: set PRIVCLUST_DATA_MIRROR")
     return path
+
+
+@pytest.fixture(scope="session")
+def published(project_datasets, mirror, tmp_path_factory):
+    """Return a function that reads a data set of the mirror; without it the test is skipped."""
+
+    def read(name):
+        dataset = project_datasets[name]
+        if not (mirror / dataset.sources[0].location).exists():
+            pytest.skip(f"no {dataset.sources[0].location} in the mirror")
+        folder = tmp_path_factory.mktemp(name)
+        fetch(dataset, folder, mirror, allow_substitutes=False)
+        arrays, receipt = load(dataset, folder)
+        assert receipt.kind == "mirror"
+        return arrays
+
+    return read
 
 
 def truth_bytes(n_motions=2, points=6, frames=5, seed=0, **variables):

@@ -170,18 +170,6 @@ def test_generated_points_are_clustered_and_as_many_as_asked():
     assert np.sort(grid)[-40:].sum() > 0.7 * len(points)  # 40 of 64,800 cells of one degree
 
 
-def test_a_seed_decides_everything():
-    first, again, other = (gowalla.generate(seed, 1000)["points"] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
-@pytest.mark.parametrize(("seed", "n_points"), [(-1, 10), (0.5, 10), (1, 0), (1, 2.5)])
-def test_generator_refuses_other_numbers(seed, n_points):
-    with pytest.raises(ValueError, match="must be an integer of at least"):
-        gowalla.generate(seed, n_points)
-
-
 def test_radius_is_the_corner_of_the_globe():
     assert np.linalg.norm([180, 90]) == pytest.approx(gowalla.RADIUS)
 

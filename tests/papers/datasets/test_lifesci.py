@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from privclust_papers.datasets import lifesci
-from privclust_papers.datasets.fetch import fetch, load
 from privclust_papers.datasets.registry import DataError
 
 
@@ -77,26 +76,8 @@ def test_generated_set_has_the_size_ranges_and_shape_of_principal_components():
     assert np.isfinite(X).all()
 
 
-def test_a_seed_decides_everything():
-    first, again, other = (lifesci.generate(seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first["X"], again["X"])
-    np.testing.assert_array_equal(first["y"], again["y"])
-    assert not np.array_equal(first["X"], other["X"])
-
-
-@pytest.mark.parametrize("seed", [-1, 0.5, None])
-def test_generator_refuses_other_seeds(seed):
-    with pytest.raises(ValueError, match="seed must be an integer of at least 0"):
-        lifesci.generate(seed)
-
-
-def test_published_data(project_datasets, mirror, tmp_path):
-    dataset = project_datasets["lifesci"]
-    if not (mirror / dataset.sources[0].location).exists():
-        pytest.skip(f"no {dataset.sources[0].location} in the mirror")
-    fetch(dataset, tmp_path, mirror, allow_substitutes=False)
-    arrays, receipt = load(dataset, tmp_path)
-    assert receipt.kind == "mirror"
+def test_published_data(published):
+    arrays = published("lifesci")
     assert arrays["X"].shape == (26_733, 10)
     assert np.bincount(arrays["y"]).tolist() == [25_929, 804]
     np.testing.assert_array_equal(arrays["X"].min(axis=0), lifesci.LOWER)

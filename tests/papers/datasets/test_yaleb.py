@@ -7,7 +7,6 @@ import pytest
 from scipy.io import savemat
 
 from privclust_papers.datasets import yaleb
-from privclust_papers.datasets.fetch import fetch, load
 from privclust_papers.datasets.registry import DataError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, size=(2016, 5)).astype(np.uint8)
@@ -89,25 +88,8 @@ def test_generated_people_are_lit_surfaces():
             assert part < 0.01 if other == person else part > 0.1
 
 
-def test_a_seed_decides_everything():
-    first, again, other = (yaleb.generate(seed)["images"] for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
-@pytest.mark.parametrize("seed", [-1, 0.5, None])
-def test_generator_refuses_other_seeds(seed):
-    with pytest.raises(ValueError, match="seed must be an integer of at least 0"):
-        yaleb.generate(seed)
-
-
-def test_published_data(project_datasets, mirror, tmp_path):
-    dataset = project_datasets["yaleb"]
-    if not (mirror / dataset.sources[0].location).exists():
-        pytest.skip(f"no {dataset.sources[0].location} in the mirror")
-    fetch(dataset, tmp_path, mirror, allow_substitutes=False)
-    arrays, receipt = load(dataset, tmp_path)
-    assert receipt.kind == "mirror"
+def test_published_data(published):
+    arrays = published("yaleb")
     images, labels = arrays["images"], arrays["labels"]
     assert images.shape == (2414, 2016)
     np.testing.assert_array_equal(np.bincount(labels), yaleb.N_IMAGES)

@@ -50,63 +50,50 @@ def test_bad_config_names_key_value_and_choices(config, key, value, message):
     assert "\n" not in str(caught.value)
 
 
-def edited_paper(tmp_path, edit):
-    document = load_yaml(ROOT / "config/papers/mtsc/paper.yaml")
-    edit(document)
-    (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))
-    return str(tmp_path)
+SYNTHETIC = "experiments mtsc_synthetic"
 
 
 @pytest.mark.parametrize(
-    ("edit", "message"),
+    ("where", "value", "message"),
     [
-        (lambda d: d.pop("methods"), "the key 'methods' is missing"),
-        (lambda d: d["methods"]["ssc"].update({"class": "SSC"}), "a dotted path such as"),
+        ("methods", None, "the key 'methods' is missing"),
+        ("methods ssc class", "SSC", "a dotted path such as"),
+        ("methods ssc class", "no.Way", "methods.ssc.class: no.Way: no module of that name"),
         (
-            lambda d: d["methods"]["ssc"].update({"class": "nowhere.Method"}),
-            "methods.ssc.class: nowhere.Method: no module of that name",
-        ),
-        (
-            lambda d: d["methods"]["ssc"].update({"class": "privclust.segmentation.SCC"}),
+            "methods ssc class",
+            "privclust.segmentation.SCC",
             "methods.ssc.class: privclust.segmentation.SCC: the module has no such name",
         ),
-        (lambda d: d["methods"].pop("ssc"), "got 'ssc'; it may be one of"),
+        ("methods ssc", None, "got 'ssc'; it may be one of"),
+        ("targets mtsc_fig1 experiments", ["none"], "mtsc_fig1.experiments: got 'none'; it may be"),
         (
-            lambda d: d["targets"]["mtsc_fig1"].update(experiments=["none"]),
-            "targets.mtsc_fig1.experiments: got 'none'; it may be one of",
-        ),
-        (
-            lambda d: d["experiments"]["mtsc_hopkins155"].update(dataset="none"),
+            "experiments mtsc_hopkins155 dataset",
+            "none",
             "got 'none'; it may be one of cars196, cars196_paper, cars196_quick",
         ),
         (
-            lambda d: d["methods"]["ssc"].update(colour="crimson"),
+            "methods ssc colour",
+            "crimson",
             'methods.ssc.colour: got "crimson"; it may be one of "vermillion", "blue"',
         ),
-        (
-            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(trials=0),
-            "trials: got 0; it may be",
-        ),
-        (
-            lambda d: d["experiments"]["mtsc_synthetic"].update(share="nowhere.share"),
-            "experiments.mtsc_synthetic.share: nowhere.share: no module of that name",
-        ),
-        (
-            lambda d: d["experiments"]["mtsc_synthetic"].update(reference="none"),
-            "experiments.mtsc_synthetic.reference: got 'none'; it may be one of",
-        ),
-        (
-            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(shards=0),
-            "shards: got 0; it may be",
-        ),
-        (
-            lambda d: d["experiments"]["mtsc_synthetic"]["effort"]["quick"].update(memory_mb="1G"),
-            'memory_mb: got "1G"; it may be',
-        ),
+        (f"{SYNTHETIC} effort quick trials", 0, "trials: got 0; it may be"),
+        (f"{SYNTHETIC} share", "nowhere.share", "share: nowhere.share: no module of that name"),
+        (f"{SYNTHETIC} reference", "none", "mtsc_synthetic.reference: got 'none'; it may be one"),
+        (f"{SYNTHETIC} effort quick shards", 0, "shards: got 0; it may be"),
+        (f"{SYNTHETIC} effort quick memory_mb", "1G", 'memory_mb: got "1G"; it may be'),
     ],
 )
-def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, edit, message):
-    config["papers"] = [edited_paper(tmp_path, edit)]
+def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, where, value, message):
+    """None takes a key away."""
+    document = entry = load_yaml(ROOT / "config/papers/mtsc/paper.yaml")
+    *way, key = where.split()
+    for step in way:
+        entry = entry[step]
+    entry.update({key: value})
+    if value is None:
+        del entry[key]
+    (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document))
+    config["papers"] = [str(tmp_path)]
     with pytest.raises(ConfigError) as caught:
         load_plan(config, str(SCHEMAS), {})
     assert message in str(caught.value)
