@@ -1,7 +1,6 @@
 """A crate that somebody else gave is checked as a whole; results are taken from it by content."""
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -85,28 +84,23 @@ def test_a_name_that_is_no_new_file_below_a_folder_is_refused(small_crate, forge
     assert sorted(Path().rglob("*")) == before
 
 
-def test_what_is_no_zip_file_is_refused(small_crate):
-    for content in (b"", b"no zip file", b"PK\x03\x04" + b"\0" * 99, small_crate.read_bytes()[:-9]):
-        Path("other.zip").write_bytes(content)
-        with pytest.raises(CrateError, match=r"^other\.zip: not a whole \.zip file"):
-            read_crate("other.zip")
+@pytest.mark.parametrize("content", [b"", b"no zip file", b"PK\x03\x04" + b"\0" * 99, None])
+def test_what_is_no_zip_file_is_refused(small_crate, content):
     with pytest.raises(CrateError, match="cannot be read"):
-        read_crate("nowhere.zip")
+        read_crate("other.zip")
+    Path("other.zip").write_bytes(small_crate.read_bytes()[:-9] if content is None else content)
+    with pytest.raises(CrateError, match=r"^other\.zip: not a whole \.zip file"):
+        read_crate("other.zip")
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"outputs": "results/quick/x"},
-        {"outputs": ["../../home/x.h5"]},
-        {"outputs": ["results/paper/x.h5"]},
-        {"outputs": ["src/privclust/x.py"]},
-        {"outputs": ["--forceall"]},
+        *({"outputs": [name]} for name in ("../../home/x.h5", "results/paper/x.h5", "--forceall")),
+        *({"outputs": name} for name in (["src/privclust/x.py"], "results/quick/x")),
+        *({"end": end} for end in (float("nan"), "now")),
+        *({"record": record} for record in ([], {"input_checksums": {"a": 1}})),
         {"inputs": [1]},
-        {"end": float("nan")},
-        {"end": "now"},
-        {"record": []},
-        {"record": {"input_checksums": {"a": 1}}},
     ],
 )
 def test_jobs_of_another_form_are_refused(small_crate, forged, change):
@@ -147,21 +141,24 @@ def test_what_no_data_of_others_is_behind_is_taken_with_its_record_and_date(fres
     assert Path(FIT).stat().st_ino == inode
 
 
-def test_what_other_code_made_is_not_taken_nor_what_is_made_from_it(fresh):
-    Path("workflow/scripts/fit.py").write_text("# another\n")
-    assert restored(fresh) == (2, 0, 4, 5)
-    assert not Path(FIT).exists()
-    assert Path("data/prepared/drawn.h5").exists()
-
-
-@pytest.mark.parametrize(("same", "counts"), [(True, (4, 1, 4, 2)), (False, (2, 1, 4, 4))])
-def test_what_is_there_stays_and_is_built_on_if_it_is_the_same(fresh, same, counts):
-    Path(FIT).parent.mkdir(parents=True)
-    shutil.copy(f"old_{FIT}" if same else "LICENSE", FIT)
-    content = Path(FIT).read_bytes()
+@pytest.mark.parametrize(
+    ("place", "content", "counts", "there"),
+    [
+        ("workflow/scripts/fit.py", b"# another\n", (2, 0, 4, 5), False),
+        (FIT, None, (4, 1, 4, 2), True),  # what is there stays, and is built on if it is the same
+        (FIT, b"other", (2, 1, 4, 4), False),
+    ],
+)
+def test_what_other_code_or_inputs_made_is_not_taken_nor_what_is_made_from_it(
+    fresh, place, content, counts, there
+):
+    content = Path(f"old_{FIT}").read_bytes() if content is None else content
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    Path(place).write_bytes(content)
     assert restored(fresh) == counts
-    assert Path(FIT).read_bytes() == content
-    assert Path(METRICS).exists() is same
+    assert Path(place).read_bytes() == content
+    assert Path(METRICS).exists() is there
+    assert Path("data/prepared/drawn.h5").exists()
 
 
 def test_nothing_is_taken_that_was_made_from_what_was_forged(fresh, forged):
