@@ -25,6 +25,7 @@ def rows_of_numbers(
     separator: bytes | None,
     is_row: Callable[[list[float]], bool],
     expected: str,
+    name: str = "row",
 ) -> np.ndarray:
     """Return lines of numbers as a table; empty lines are skipped."""
     rows = []
@@ -38,6 +39,8 @@ def rows_of_numbers(
         if not is_row(row):
             raise wrong_line(path, number, line, expected)
         rows.append(row)
+    if not rows:
+        raise damaged(path, f"holds no {name}")
     return np.array(rows)
 
 

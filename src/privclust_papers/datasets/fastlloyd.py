@@ -103,13 +103,9 @@ def _read(path, files):
             raise damaged(path, f"has no {file}")
         lines = [b"" if b"x" in line else line for line in members[file].splitlines()]
         expected = f"{d} numbers, separated by blanks"
-        sets[name] = rows_of_numbers(
-            f"{path}: {file}",
-            lines,
-            None,
-            lambda row, d=d: len(row) == d and all(map(np.isfinite, row)),
-            expected,
-        )
-        if not len(sets[name]):
-            raise damaged(f"{path}: {file}", "holds no row")
+
+        def is_row(row, d=d):
+            return len(row) == d and all(map(np.isfinite, row))
+
+        sets[name] = rows_of_numbers(f"{path}: {file}", lines, None, is_row, expected)
     return sets

@@ -62,8 +62,6 @@ def _rows(where, year, text):
     if head.count(b",") != N_FEATURES - 2:
         raise damaged(where, f"line 1: has {head.count(b',') + 1} names where 11 may be")
     X = rows_of_numbers(where, [b"", *lines], b",", _is_row, "11 numbers, separated by commas")
-    if not len(X):
-        raise damaged(where, "holds no row")
     return np.column_stack([np.full(len(X), float(year)), X])
 
 

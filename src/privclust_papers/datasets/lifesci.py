@@ -48,9 +48,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except (OSError, EOFError) as error:
         raise damaged(path, f"not a whole bzip2 file ({error})") from error
     expected = f"{N_COMPONENTS} finite numbers and a label 0 or 1, separated by commas"
-    table = rows_of_numbers(path, lines, b",", _is_record, expected)
-    if not len(table):
-        raise damaged(path, "holds no record")
+    table = rows_of_numbers(path, lines, b",", _is_record, expected, "record")
     return {"X": table[:, :-1].copy(), "y": table[:, -1].astype(np.int64)}
 
 

@@ -35,10 +35,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except OSError as error:
         raise damaged(path, f"cannot be read ({error})") from error
     expected = "two numbers in [-1, 1], separated by blanks"
-    X = rows_of_numbers(path, lines, None, _is_point, expected)
-    if not len(X):
-        raise damaged(path, "holds no point")
-    return {"X": X}
+    return {"X": rows_of_numbers(path, lines, None, _is_point, expected, "point")}
 
 
 def generate(seed: int) -> dict[str, np.ndarray]:

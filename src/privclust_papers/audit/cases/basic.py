@@ -21,7 +21,6 @@ class Laplace(AuditCase):
     statistic = staticmethod(laplace_ratio(0.0, 1.0, 1.0))
 
     def many(self, data, rng, n):
-        """Return n noisy counts."""
         return measurements.Laplace(_UNIT_L1, self.epsilon).release(repeated(data, n), rng)
 
 
@@ -33,7 +32,6 @@ class Gaussian(AuditCase):
     statistic = staticmethod(along(1.0))
 
     def many(self, data, rng, n):
-        """Return n noisy counts."""
         sigma = measurements.analytic_gaussian_sigma(_UNIT_L2, **self.budget)
         return measurements.Gaussian(_UNIT_L2, sigma).release(repeated(data, n), rng)
 

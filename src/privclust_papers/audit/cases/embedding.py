@@ -66,7 +66,6 @@ class PrintedMail(AuditCase):
             ]
 
     def many(self, data, rng, n):
-        """Return n released embeddings of the query and the public images."""
         return self._released(data, rng, self.epsilon, n)
 
     def _released(self, data, random_state, epsilon, n):
@@ -111,7 +110,6 @@ class CorrectedMail(AuditCase):
         self.statistic = along(first - second)
 
     def many(self, data, rng, n):
-        """Return n releases."""
         return self._fitted(rng).release(np.repeat(data[None], n, axis=0))
 
     def _fitted(self, random_state):

@@ -37,14 +37,12 @@ class LloydRound(AuditCase):
         self.statistic = laplace_ratio(value, other, noise.scale)
 
     def round(self, data):
-        """Return what a round releases, before noise, and the noise."""
         whose = data[:, 0] != 0.0
         groups = whose if len(self.data) > len(self.neighbour) else None
         value, noise = self._model.one_round(data, _CENTERS, groups)
         return np.asarray(value), noise
 
     def many(self, data, rng, n):
-        """Return n noisy rounds."""
         value, noise = self.round(data)
         return noise.release(repeated(value, n), rng)
 
@@ -55,7 +53,6 @@ class WholeLloyd(RecordedFit):
     data, neighbour = two_crowds()
 
     def fit(self, data, rng):
-        """Find the centers."""
         model = DPLloyd(
             2, epsilon=self.epsilon, max_iter=3, norm_bound=1.0, init=_CENTERS, random_state=rng
         )
@@ -179,7 +176,6 @@ class WholeSketch(RecordedFit):
     draws, n_fits = 2_000_000, 100
 
     def fit(self, data, rng):
-        """Find the center."""
         return CompressiveKMeans(
             1, epsilon=self.epsilon, bounds=_BOX, n_frequencies=2, variance=_VARIANCE,
             decoder="clompr", missing="middle", random_state=rng,

@@ -32,7 +32,6 @@ class PrintedGamma(AuditCase):
     statistic = staticmethod(vectorised("below_support", lambda outputs: outputs < 1.0))
 
     def many(self, data, rng, n):
-        """Return n noisy sums of squares."""
         bound = Sensitivity(1.0, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
         return Gamma(bound, self.epsilon).release(repeated(data, n), rng)
 
@@ -51,7 +50,6 @@ class PrintedWishart(AuditCase):
         )
 
     def many(self, data, rng, n):
-        """Return n noisy sums of x x'."""
         bound = Sensitivity(1.0, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
         return Wishart(bound, self.epsilon).release(repeated(data, n), rng)
 
@@ -71,7 +69,6 @@ class RawCountInScale(AuditCase):
     )
 
     def many(self, data, rng, n):
-        """Return n noisy means."""
         moved = Sensitivity(2.0 / data, "l2", Neighbours.REPLACE_ONE, "DP-EM, eq. (22)")
         sigma = classical_gaussian_sigma(moved, self.epsilon, self.delta)
         return Gaussian(moved, sigma).release(np.zeros((n, 10)), rng)
@@ -129,7 +126,6 @@ class CorrectedEM(RecordedFit):
         super().__init__()
 
     def fit(self, data, rng):
-        """Fit two components that tell the record's places apart."""
         d = data.shape[1]
         narrow = np.full(2, _NARROW)
         if self._covariance_type == "full":
@@ -163,7 +159,6 @@ class JointRelease(AuditCase):
         self.statistic = along(first - second)
 
     def many(self, data, rng, n):
-        """Return n noisy rounds, flat."""
         stacked = (_repeated(part, n) for part in self.statistics(data))
         noisy = self._model.noisy_round(*stacked, rng)
         return _flat(noisy.counts, noisy.sums, noisy.second_moments, n)
@@ -197,7 +192,6 @@ class CorrectedMixture(RecordedFit):
     data, neighbour = two_crowds()
 
     def fit(self, data, rng):
-        """Fit two components."""
         start = {"means_init": [[0.9], [-0.9]], "covariances_init": [[[_NARROW]], [[_NARROW]]]}
         return PrivateGaussianMixture(
             2, **self.budget, max_iter=2, norm_bound=1.0, **start, random_state=rng

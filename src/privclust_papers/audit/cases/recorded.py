@@ -24,11 +24,9 @@ class RecordedFit(AuditCase):
         self.law = ReleasedRatio(self.fit, self.data, self.neighbour).law(self.n_fits)
 
     def fit(self, data, rng):
-        """Return a fitted estimator."""
         raise NotImplementedError
 
     def many(self, data, rng, n):
-        """Return n ratios."""
         return self.law.many(data, rng, n)
 
 

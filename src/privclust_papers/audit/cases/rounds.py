@@ -23,7 +23,6 @@ class MeansRound(AuditCase):
         self.statistic = along(self._exact(self.data) - self._exact(self.neighbour))
 
     def many(self, data, rng, n):
-        """Return n noisy rounds."""
         return self._noise.release(repeated(self._exact(data), n), rng)
 
     def _exact(self, data):

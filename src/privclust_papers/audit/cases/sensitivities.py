@@ -89,7 +89,6 @@ class Moments(SensitivityCase):
         self._start = MixtureParameters(np.full(2, 0.5), np.eye(2), covariances, "full")
 
     def function(self, rows):
-        """Return the statistics, flat."""
         expected = expected_statistics(np.ascontiguousarray(rows), self._start)
         parts = (expected.counts, expected.sums, expected.second_moments)
         return np.concatenate([part.ravel() for part in parts])
@@ -132,7 +131,6 @@ class SubspaceMoments(SensitivityCase):
         self._bases = np.eye(2)[:, :, None]
 
     def function(self, rows):
-        """Return the moments of both clusters."""
         rounded = in_units(np.ascontiguousarray(rows), unit(1.0, self.d))
         return np.asarray(moments_by_subspace(rounded, self._bases))
 
@@ -148,7 +146,6 @@ class MomentFeatures(SensitivityCase):
         self.bound = moment_sensitivity(self.d, 6, self._relation).value
 
     def function(self, rows):
-        """Return the features' sum."""
         return weighted_features(HarmonicSums(self.d, 6).add(rows), self._relation)
 
 
@@ -172,7 +169,6 @@ class RowsBeside(SensitivityCase):
         self._weights = np.array([1.0] * 4 + [self._RADIUS / 2.0] * 2)
 
     def function(self, rows):
-        """Return the sums of both clusters, weighed as noise is."""
         return np.asarray(round_sums(rows, self._decoded, self._RADIUS)) * self._weights
 
 
@@ -189,7 +185,6 @@ class RowsAboutCenters(SensitivityCase):
         self._centers = np.array([[-0.3, 0.0, 0.0], [0.3, 0.1, 0.0]])
 
     def function(self, rows):
-        """Return sums and counts of both clusters, weighed as noise is."""
         rows = np.ascontiguousarray(rows)
         labels = nearest_center(rows, self._centers)
         sums = np.asarray(last_rounds.round_sums(rows, labels, self._centers, self._RADIUS))
@@ -204,7 +199,6 @@ class SecondMoments(SensitivityCase):
         self.bound = math.sqrt(2.0) if neighbours == "replace_one" else 1.0
 
     def function(self, rows):
-        """Return the matrix."""
         return np.asarray(second_moments(np.ascontiguousarray(rows), unit(1.0, self.d)))
 
 
@@ -218,7 +212,6 @@ class ProjectedRow(SensitivityCase):
         self._matrix, self.bound = model.components_.T, model.sensitivity_.value
 
     def function(self, rows):
-        """Return all projected rows."""
         return rows @ self._matrix
 
 
@@ -237,7 +230,6 @@ class LloydSums(SensitivityCase):
         self.bound = self._round(np.zeros((2, 1)))[1].sensitivity.value
 
     def function(self, rows):
-        """Return counts and sums."""
         return np.asarray(self._round(np.ascontiguousarray(rows))[0])
 
     def _round(self, rows):
@@ -255,7 +247,6 @@ class CellCounts(SensitivityCase):
         self._grid = Grid(box, (3, 3))
 
     def function(self, rows):
-        """Return the counts."""
         return self._grid.histogram(rows)
 
 
@@ -271,11 +262,9 @@ class MailStatistic(SensitivityCase):
         self.bound = self._model.sensitivity_
 
     def function(self, rows):
-        """Return the image of the query."""
         return self._model.public_map(rows)
 
     def project(self, row):
-        """Return the query on the sphere."""
         return row / np.linalg.norm(row)
 
 
@@ -296,17 +285,14 @@ class MailIterate(SensitivityCase):
         self.bound = model.iterate_sensitivity(model.init_scale)
 
     def function(self, rows):
-        """Return the iterate."""
         X, y = np.vstack([self._X, rows[:, :-1]]), np.append(self._y, round(rows[0, -1]))
         return SMLQ(n_iter=1, init=self._start).fit(X, y).embedding_
 
     def draw_record(self, rng):
-        """Return a feature on the sphere and a label."""
         feature = rng.normal(size=self.d - 1)
         return self.project(np.append(feature, rng.integers(self._LAST_LABEL + 1)))
 
     def project(self, row):
-        """Return the nearest feature of norm 1 and label."""
         norm = np.linalg.norm(row[:-1])
         return np.append(row[:-1] / norm, np.clip(np.round(row[-1]), 0, self._LAST_LABEL))
 
@@ -328,7 +314,6 @@ class MailExchange(SensitivityCase):
         self.bound = model.iterate_sensitivity(model.init_scale)
 
     def function(self, rows):
-        """Return the iterate."""
         classes, first = np.unique(self._y, return_index=True)
         of_classes = self._X[first]
         of_classes[round(rows[0, -1])] = rows[0, :-1]
@@ -347,7 +332,6 @@ class TheoremTwo(SensitivityCase):
     _N = 200
 
     def search(self, rng, n_trials):
-        """Return the largest change; the bound is for its start."""
         search = search_sensitivity(self._N, n_steps=n_trials, random_state=rng)
         self.bound = search.bound
         return search.change
@@ -371,7 +355,6 @@ class SmoothBound(SensitivityCase):
         self.trials, self.least_trials = (20_000, 2_000) if self.is_private else (200, 20)
 
     def function(self, angles):
-        """Return the logarithm over beta."""
         return np.array([math.log(self.sensitivity(angles)) / self.beta])
 
     def sensitivity(self, angles):
@@ -381,7 +364,6 @@ class SmoothBound(SensitivityCase):
         return bound(radii, self.beta, self._DIAMETER, self._s)
 
     def distances(self, angles):
-        """Return the distances of the lines."""
         frames = np.stack([np.cos(angles[:, 0]), np.sin(angles[:, 0])], axis=1)[:, None, :, None]
         return result_distances(frames, "procrustes" if self.is_private else "projection")
 
@@ -393,7 +375,6 @@ class SmoothBound(SensitivityCase):
         return chosen + spread * rng.normal(size=(self._m, 1))
 
     def draw_record(self, rng):
-        """Return an angle."""
         return rng.uniform(0.0, math.pi, 1)
 
     def change(self, data, rng):
@@ -404,7 +385,6 @@ class SmoothBound(SensitivityCase):
         return changed
 
     def project(self, row):
-        """Return the angle itself."""
         return row
 
 
@@ -412,7 +392,6 @@ class CentralResult(SmoothBound):
     """How far a changed result moves the most central one, over S(B), which may be 1."""
 
     def search(self, rng, n_trials):
-        """Return the largest ratio found."""
         largest = 0.0
         for _ in range(n_trials):
             angles = self.draw(rng)

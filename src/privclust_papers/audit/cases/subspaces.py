@@ -52,7 +52,6 @@ class OrderOfSubspaces(AuditCase):
         self.statistic = vectorised("first_axis", lambda outputs: outputs[:, 0, 0, 0] ** 2)
 
     def many(self, data, rng, n):
-        """Return n released lists of bases."""
         if self.is_private:
             winner, scale = self.winner(data, 1)
             noisy = add_gaussian(repeated(winner, n), scale, rng)
@@ -186,7 +185,6 @@ class SuLQRounds(AuditCase):
         self.statistic = along(np.tile(np.ravel(self.data - self.neighbour), self._ROUNDS))
 
     def many(self, data, rng, n):
-        """Return the rounds' matrices, flat."""
         return self._noise.release(repeated(data, n * self._ROUNDS), rng).reshape(n, -1)
 
 
@@ -197,7 +195,6 @@ class WholeSuLQ(RecordedFit):
     data, neighbour = _AXES[:1], _AXES[1:]
 
     def fit(self, data, rng):
-        """Find the line."""
         model = SuLQKPlanes(1, **self.budget, max_iter=2, norm_bound=1.0, random_state=rng)
         return model.fit(data)
 
@@ -219,7 +216,6 @@ class MomentRelease(AuditCase):
         self.statistic = along(self.data - self.neighbour)
 
     def many(self, data, rng, n):
-        """Return noisy features, flat."""
         return self._noise.release(repeated(data, n), rng)
 
 
@@ -239,7 +235,6 @@ class WholeMoments(RecordedFit):
         super().__init__()
 
     def fit(self, data, rng):
-        """Find the line."""
         model = MomentSubspaceClustering(
             1, **self.budget, neighbours=self._neighbours, random_state=rng
         )
