@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +16,7 @@ from privclust_papers.dpem.people import MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust_papers.report.drawing.panels import (
     arrays_of,
     caption,
+    legend_above,
     outside_note,
     put_table,
     tell_hidden_curves,
@@ -53,10 +53,7 @@ def fig1(results: Results) -> Drawing:
             axis.set_title(title)
         axes[0].set_ylabel("latitude, degrees")
         axes[1].set_xlabel("longitude, degrees\n(crosses: means; circles: one standard deviation)")
-        named: dict[str, Any] = {}
-        for axis in axes:
-            named.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-        figure.legend(named.values(), named, loc="outside upper center", ncols=4)
+        legend_above(figure, *axes, ncols=4)
     columns = ["exposure", "hidden", "mean_error", *_FLOORS]
     groups = trials.groupby(["n_copies", "start", "method", "label"], sort=True)
     medians = groups[["mean_error", "em_distance"]].median().add_suffix("_median")

@@ -21,6 +21,7 @@ from privclust_papers.report.drawing.panels import (
     mean_curves,
     rows_of,
     statistics,
+    ticks_at,
 )
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
@@ -261,9 +262,7 @@ def _scaling_panels(figure, name, trials, panel_key, x, results):
         part = table[table[panel_key] == value]
         mean_curves(axis, part, x, list(results.styles), results.styles)
         axis.axhline(1.0, **_GREY, zorder=0)
-        axis.set_xticks(sorted(trials[x].unique()))
-        axis.xaxis.set_major_formatter("{x:,g}")
-        axis.minorticks_off()
+        ticks_at(axis, trials[x].unique(), "{x:,g}")
         title = _SCALING_AXES[panel_key].split()[-1]
         axis.set(title=f"{title} = {value:g}", xlabel=_SCALING_AXES[x])
     axes[0].set_ylabel("distance, random subspaces = 1")
@@ -375,9 +374,7 @@ def threshold(results: Results) -> Drawing:
         for axis, (noise, decay) in zip(axes, forms, strict=True):
             part = shown[(shown["noise"] == noise) & (shown["decay"] == decay)]
             mean_curves(axis, part, "n_samples", list(results.styles), results.styles)
-            axis.set_xticks(sorted(part["n_samples"].unique()))
-            axis.xaxis.set_major_formatter("{x:g}")
-            axis.minorticks_off()
+            ticks_at(axis, part["n_samples"].unique())
             law = " · log 300 / log n" if decay else ""
             axis.set(title=f"σ = {noise:g}{law}", xlabel="rows n")
         axes[0].set_ylabel(_AXES["distance"])

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 
-from privclust_papers.frontier.uncertainty import line_of_sizes
+from privclust_papers.frontier.uncertainty import AXES, line_of_sizes, panels_by_sizes
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.report.drawing.panels import statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
@@ -25,9 +24,11 @@ _DELTA = 1e-6
 _NARROWEST, _WIDEST, _APART = 0.7, 1.3, 5.0  # clusters' standard deviations, centers' distances
 _EVEN = 20.0  # of the Dirichlet law of weights
 _CENTERS, _BOX = 10.0, 14.0  # half sides of the boxes of centers and rows
-_METRICS = "wrong", "wrong_unsaid", "hidden"
-_TITLES = "wrong", "wrong, and noise not named", "noise is said to hide as many"
-_AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
+_TITLES = {
+    "wrong": "wrong",
+    "wrong_unsaid": "wrong, and noise not named",
+    "hidden": "noise is said to hide as many",
+}
 
 
 def apart_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
@@ -81,25 +82,16 @@ def evaluate_count(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 def count_errors(results: Results) -> Drawing:
     """How often the number is wrong, and noise named, over epsilon."""
-    table = statistics(results.trials, _AXES, [*_METRICS, "chosen"])
+    table = statistics(results.trials, AXES, [*_TITLES, "chosen"])
     with canvas(8.2, 3.8, results.trials) as figure:
-        panels = figure.subplots(1, len(_TITLES), sharex=True, sharey=True)
-        for panel, metric, title in zip(panels, _METRICS, _TITLES, strict=True):
-            _panel(panel, table[table["metric"] == metric], title)
-        panels[0].set_ylabel("part of fits")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+        panels_by_sizes(figure, table, _TITLES, _panel, -0.03)
+        figure.axes[0].set_ylabel("part of fits")
     return Drawing(figure, table.drop(columns="experiment"))
 
 
-def _panel(axis: Axes, table, title: str) -> None:
-    lines = table.groupby(_AXES[:-1], sort=True)
+def _panel(axis: Axes, table) -> None:
+    lines = table.groupby(AXES[:-1], sort=True)
     for i, (sizes, rows) in enumerate(lines):
         rows = rows.sort_values("epsilon")
         place = rows["epsilon"] * 1.03 ** (i - 0.5 * len(lines))
         axis.plot(place, rows["mean"], **line_of_sizes(i, *sizes))
-    axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(-0.03, 1.03))
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.title.set_fontsize(9)

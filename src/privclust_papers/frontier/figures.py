@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
 from privclust_papers.report.comparison import half_width
-from privclust_papers.report.drawing.panels import statistics
+from privclust_papers.report.drawing.panels import legend_above, plain_ticks, statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _MARKERS = dict(zip(PRIVATE, "sD^v<>", strict=True))
 _COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#999999", "#999999", "#BBBBBB")
 _COLOUR_OF = dict(zip(PRIVATE, _COLOURS, strict=True))
-
-
 _FEWEST_WITH_INTERVAL = 5  # trials, whose spread says little below
 
 
@@ -35,13 +32,10 @@ def scores(results: Results) -> Drawing:
             _line(axis, y, table[table["set"] == name], results)
         axis.set_yticks(range(len(order)), order[::-1])
         axis.set(xscale="log", xlabel="score, in parts of Lloyd's without privacy as printed")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter(NullFormatter())
+        plain_ticks(axis.xaxis, 1.0, 2.0, 5.0)
         axis.axvline(1.0, color="black", linewidth=0.7)
         axis.grid(axis="x", linewidth=0.3)
-        handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
-        figure.legend(handles.values(), handles, loc="outside upper center", ncols=3)
+        legend_above(figure, axis, ncols=3)
     table["best_printed"] = [best_private(name) for name in table["set"]]
     return Drawing(figure, table.sort_values("set", key=lambda column: column.map(order.index)))
 
@@ -49,12 +43,8 @@ def scores(results: Results) -> Drawing:
 def _line(axis: Axes, y: float, rows: pd.DataFrame, results: Results) -> None:
     unit = rows["Lloyd, printed"].iloc[0]
     for name in PRIVATE:
-        look = {
-            "color": _COLOUR_OF[name],
-            "marker": _MARKERS[name],
-            "linestyle": "",
-            "markersize": 5,
-        }
+        look = {"color": _COLOUR_OF[name], "marker": _MARKERS[name], "markersize": 5}
+        look["linestyle"] = ""
         axis.plot(rows[name].iloc[0] / unit, y, label=f"{name}, printed", **look)
     for row in rows.itertuples():
         style = results.styles[row.method]

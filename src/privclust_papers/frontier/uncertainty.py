@@ -10,20 +10,20 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.report.comparison import half_width
-from privclust_papers.report.drawing.panels import statistics
+from privclust_papers.report.drawing.panels import plain_ticks, statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Point
@@ -38,7 +38,7 @@ _FEWEST_WITH_INTERVAL = 5  # trials
 _MARKERS = "osD^v<>PX*hd"
 _METRICS = "missed_centers", "missed_weights", "missed_inertia", "missed_unreliable", "unreliable"
 _TITLES = "centers", "weights", "mean squared distance", "centers said to be unreliable"
-_AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
+AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
 
 
 def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
@@ -135,15 +135,29 @@ def _part(missed):
 
 def coverage(results: Results) -> Drawing:
     """How often 95 % intervals hold, for each kind of number, over epsilon."""
-    table = statistics(results.trials, _AXES, _METRICS)
+    table = statistics(results.trials, AXES, _METRICS)
     with canvas(9.0, 3.6, results.trials) as figure:
-        panels = figure.subplots(1, len(_TITLES), sharex=True, sharey=True)
-        for panel, metric, title in zip(panels, _METRICS, _TITLES, strict=False):
-            _panel(panel, table[table["metric"] == metric], title)
-        panels[0].set_ylabel("95 % intervals that hold")
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+        panels_by_sizes(figure, table, dict(zip(_METRICS, _TITLES, strict=False)), _panel, 0.0)
+        figure.axes[0].set_ylabel("95 % intervals that hold")
     return Drawing(figure, table.drop(columns="experiment"))
+
+
+def panels_by_sizes(
+    figure: Figure,
+    table: pd.DataFrame,
+    titles: Mapping[str, str],
+    draw: Callable[[Axes, pd.DataFrame], None],
+    lowest: float,
+) -> None:
+    """Draw a panel for each metric against epsilon, by a function, with a line for each size."""
+    panels = figure.subplots(1, len(titles), sharex=True, sharey=True)
+    for axis, (metric, title) in zip(panels, titles.items(), strict=True):
+        draw(axis, table[table["metric"] == metric])
+        axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(lowest, 1.03))
+        plain_ticks(axis.xaxis, 1.0, 3.0)
+        axis.title.set_fontsize(9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
 
 
 def line_of_sizes(i: int, k: int, d: int, n: int) -> dict[str, Any]:
@@ -153,10 +167,10 @@ def line_of_sizes(i: int, k: int, d: int, n: int) -> dict[str, Any]:
     return look | {"label": f"k = {k}, d = {d}, n = {n:,}"}
 
 
-def _panel(axis: Axes, table: pd.DataFrame, title: str) -> None:
+def _panel(axis: Axes, table: pd.DataFrame) -> None:
     axis.axhspan(0.90, 0.98, color="0.9", linewidth=0)
     axis.axhline(0.95, color="0.6", linewidth=0.7)
-    for i, (sizes, rows) in enumerate(table.groupby(_AXES[:-1], sort=True)):
+    for i, (sizes, rows) in enumerate(table.groupby(AXES[:-1], sort=True)):
         rows = rows.sort_values("epsilon").dropna(subset="mean")
         if rows.empty:
             continue
@@ -164,8 +178,3 @@ def _panel(axis: Axes, table: pd.DataFrame, title: str) -> None:
         error = half_width(rows["se"], rows["n"]) if is_told else None
         place = rows["epsilon"] * 1.03 ** (i - 3)
         axis.errorbar(place, 1.0 - rows["mean"], yerr=error, capsize=0, **line_of_sizes(i, *sizes))
-    axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(0.0, 1.03))
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.title.set_fontsize(9)

@@ -18,6 +18,7 @@ from privclust_papers.report.comparison import (
     interval,
     select,
 )
+from privclust_papers.report.drawing.panels import legend_above
 from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
 _TOP_METHOD = "mtsc"  # the method whose curve lies above the others
@@ -72,8 +73,7 @@ def fig1(results: Results) -> Drawing:
             for column, (axis, values, fixed) in enumerate(_SWEEPS):
                 panel = "abcabcdef"[3 * row + column]
                 part = summary[(summary["metric"] == metric) & summary[axis].isin(values)]
-                for name, value in fixed.items():
-                    part = part[part[name] == value]
+                part = part[(part[list(fixed)] == pd.Series(fixed)).all(axis=1)]
                 part = part.sort_values(axis, kind="stable").assign(panel=panel)
                 tables.append(part)
                 _curves(axes[row, column], part, axis, results.styles)
@@ -145,8 +145,7 @@ def printed_table(results: Results) -> Drawing:
             motions, count = condition.partition("=")[2], int(part["n"].max())
             axis.set_title(f"{statistic}, {motions} motions ({count} sequences)")
             axis.set_xlabel(f"{table['metric'].iloc[0].replace('_', ' ')} x 100")
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=2)
+        legend_above(figure, axes[0])
     return Drawing(figure, table)
 
 
@@ -181,8 +180,7 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
             axis.set_yticks(places, order)
             axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
             axis.set_xlabel(f"{name}\n(mean, 95 %)")
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=2)
+        legend_above(figure, axes[0])
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -295,8 +293,7 @@ def unit_columns(results: Results) -> Drawing:
             axis.set_xlim(left=0.0)
             axis.set_title(f"{n_motions} motions ({part['trial'].nunique()} sequences)")
             axis.set_xlabel("mean segmentation error x 100, 95 %")
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=2)
+        legend_above(figure, axes[0])
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
 
@@ -381,8 +378,7 @@ def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
 
 
 def _interval(axis: Axes, part: pd.DataFrame, center: str, places: np.ndarray, **look: str) -> None:
-    spread = [part[center] - part["low"], part["high"] - part[center]]
-    spread = np.clip(spread, 0.0, None)
+    spread = np.clip([part[center] - part["low"], part["high"] - part[center]], 0.0, None)
     axis.errorbar(part[center], places, xerr=spread, fmt="o", capsize=2.5, **look)
 
 

@@ -38,6 +38,7 @@ from privclust_papers.report.drawing.panels import (
     put_table,
     rows_of,
     statistics,
+    ticks_at,
 )
 from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
@@ -191,9 +192,7 @@ def fig5(results: Results) -> Drawing:
                 axis.set_xscale("log" if varied == "sigma" else "linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
-                    axis.set_xticks(sorted(part[varied].unique()))
-                    axis.xaxis.set_major_formatter("{x:g}")
-                    axis.minorticks_off()
+                    ticks_at(axis, part[varied].unique())
                 chance(axis, trials["chance_8"].mean())
                 parts.append(part.rename(columns={varied: "value"}).assign(axis=varied))
             recall_scale(panels[0], max(part["mean"].max() for part in parts[-len(SWEEPS) :]))

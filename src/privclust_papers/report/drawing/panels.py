@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import FigureBase
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust_papers.pipeline.words import ROWS, ROWS_OUTSIDE
 from privclust_papers.report.comparison import half_width
@@ -69,6 +71,28 @@ def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **lo
             named.setdefault(label, handle)
     place = {"loc": "outside lower center", "ncols": ncols}
     figure.legend(named.values(), named, **place, **look).set_gid(BELOW)
+
+
+def legend_above(figure: FigureBase, *axes: Axes, ncols: int = 2) -> None:
+    """Name the curves of some panels, each once, above all panels."""
+    named: dict[str, Any] = {}
+    for axis in axes:
+        named.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    figure.legend(named.values(), named, loc="outside upper center", ncols=ncols)
+
+
+def plain_ticks(axis: Axis, *subs: float) -> None:
+    """Write ticks of a logarithmic axis at multiples of powers of ten, as short as can be."""
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def ticks_at(axis: Axes, values: Iterable[float], text: str = "{x:g}") -> None:
+    """Put the only ticks of a panel's horizontal axis at some values."""
+    axis.set_xticks(sorted(values))
+    axis.xaxis.set_major_formatter(text)
+    axis.minorticks_off()
 
 
 def limits(epsilons: pd.Series) -> tuple[float, float]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust.report.figures import PALETTE
 from privclust_papers.report.costs import LIMITS
+from privclust_papers.report.drawing.panels import plain_ticks
 from privclust_papers.report.drawing.style import Drawing, canvas
 
 
@@ -48,9 +48,7 @@ def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame, limit_s: flo
     axes.plot([2], [limit_s / 60], "_", color=PALETTE[6], markersize=16, label="limit")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(axes.yaxis, 1.0, 2.0, 5.0)
     axes.set_xticks(model.cores, [str(n) for n in model.cores])
     axes.set(title="Time on some cores", xlabel="cores", ylabel="minutes")
     axes.legend(fontsize=8)
