@@ -92,13 +92,8 @@ class Jobs:
         they are there.
         """
         dataset, mirror = self.plan.datasets[wildcards.dataset], self.plan.mirror
-        in_mirror = [
-            source.location
-            for source in dataset.sources
-            if source.kind == "mirror"
-            and mirror is not None
-            and (mirror / source.location).exists()
-        ]
+        sources = dataset.sources if mirror is not None else ()
+        places = (source.location for source in sources if source.kind == "mirror")
         spec = {
             "dataset": dataset.name,
             "file": dataset.file,
@@ -107,32 +102,28 @@ class Jobs:
                 [s.kind, s.location, s.sha256, s.md5, s.part and asdict(s.part)]
                 for s in dataset.sources
             ],
-            "in_mirror": in_mirror,
+            "in_mirror": [place for place in places if (mirror / place).exists()],
             "substitutes": self.plan.substitutes,
         }
         return canonical_json(spec)
 
     def fetch_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that fetches and verifies a data set."""
         digest = self.plan.datasets[wildcards.dataset].content_digest
         return source_files(["privclust_papers.datasets.fetch", *([digest] if digest else [])])
 
     def prepare_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides the content of a prepared data set."""
         dataset = self.plan.datasets[wildcards.dataset]
         substitute = dataset.substitute
         spec = {
             "dataset": dataset.name,
             "reader": dataset.reader,
             "parts": [[s.location, s.part.file, s.part.reader] for s in dataset.sources if s.part],
-            "substitute": None
-            if substitute is None
-            else {"generator": substitute.generator, "parameters": dict(substitute.parameters)},
+            "substitute": substitute
+            and {"generator": substitute.generator, "parameters": dict(substitute.parameters)},
         }
         return canonical_json(spec)
 
     def prepare_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that prepares a data set."""
         dataset = self.plan.datasets[wildcards.dataset]
         substitute = [dataset.substitute.generator] if dataset.substitute else []
         parts = [source.part.reader for source in dataset.sources if source.part]
@@ -149,15 +140,12 @@ class Jobs:
         return layout.RAW.format(dataset=name) if name else []
 
     def features_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides a feature set."""
         return canonical_json(self.plan.features[wildcards.features].spec())
 
     def own_file(self, wildcards: Wildcards) -> str:
-        """Return the file of a data set of the user's own."""
         return self.plan.own_data[wildcards.own].file
 
     def own_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides a data set of the user's own."""
         return canonical_json(self.plan.own_data[wildcards.own].spec())
 
     def data_file(self, name: str) -> str:
@@ -189,7 +177,6 @@ class Jobs:
         return source_files([experiment.share, experiment.data])
 
     def share_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides one shard of what a block's methods share."""
         numbers = int(wildcards.block), int(wildcards.shard)
         return canonical_json(self._experiment(wildcards).share_spec(*numbers))
 
@@ -203,12 +190,10 @@ class Jobs:
         return self._fit_code(experiment, experiment.batches[wildcards.batch])
 
     def fit_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides a batch's fits of one block."""
         experiment = self._experiment(wildcards)
         return canonical_json(experiment.fit_spec(wildcards.batch, int(wildcards.block)))
 
     def fit_methods(self, wildcards: Wildcards) -> str:
-        """Return the names of a batch's methods, for messages."""
         return ", ".join(self._experiment(wildcards).batches[wildcards.batch])
 
     def fits(self, wildcards: Wildcards) -> list[str]:
@@ -283,7 +268,6 @@ class Jobs:
         return sources_of_function(self._target(wildcards).draw)[1]
 
     def draw_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides a drawing besides its tables."""
         return canonical_json(self._target(wildcards).spec())
 
     def printed_values(self, wildcards: Wildcards) -> list[str]:
@@ -292,7 +276,6 @@ class Jobs:
         return [file for name, file in self.plan.beside(PRINTED).items() if name == paper]
 
     def drawings(self, targets: Iterable[str]) -> list[str]:
-        """Return the files of some targets."""
         return [
             pattern.format(effort=self.plan.effort, target=target)
             for target in targets
@@ -427,8 +410,7 @@ def _content_of(citation: str) -> Any:
 
 
 def _page_of_results(paper: str) -> str:
-    """Return the page that says what came out of a paper, or of the audit; empty without one."""
-    pages = f"docs/results/{paper}.md", f"docs/{paper}.md"
+    pages = f"docs/results/{paper}.md", f"docs/{paper}.md"  # of a paper, or of the audit
     return next((page for page in pages if os.path.exists(page)), "")
 
 

@@ -134,14 +134,14 @@ class Crate:
         """The members that are code or settings; not what the run was told (config/config.yaml)."""
         return [name for name in self.sums if _is_code(name)]
 
-    def changed_code(self, folder: str | os.PathLike[str] = ".") -> list[str]:
-        """Return the files of code and settings that differ between a crate and a project.
+    def changed_code(self) -> list[str]:
+        """Return the files of code and settings that differ between a crate and the project here.
 
         They are all of the crate's, and all that an archive of the project would have, but for
         those that settings name.
         """
-        code = sorted({*self.code, *filter(_is_code, project_files(folder, {}))})
-        return [name for name in code if file_sha256(Path(folder, name)) != self.sums.get(name, "")]
+        code = sorted({*self.code, *filter(_is_code, project_files(config={}))})
+        return [name for name in code if file_sha256(name) != self.sums.get(name, "")]
 
 
 def _is_code(name: str) -> bool:

@@ -37,34 +37,34 @@ _LINES_BEFORE, _MOST_LINES = 4, 24  # of Snakemake's, where something could not 
 _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
 
-def check_project(crate: Crate, folder: str | os.PathLike[str] = ".") -> dict[str, Any]:
-    """Return the settings of a crate's run, if the project in a folder has the same code.
+def check_project(crate: Crate) -> dict[str, Any]:
+    """Return the settings of a crate's run, if the project here has the same code.
 
     Nothing of a crate is run: its code is that of the project here, file by file, and its settings
     name no file but those that are the same here; or it is a CrateError that says what differs.
     """
-    if not Path(folder, WORKFLOW).is_file():
+    if not Path(WORKFLOW).is_file():
         raise CrateError(
             f"{WORKFLOW}: is not here; run this in the project's folder, at the crate's version"
         )
-    if changed := crate.changed_code(folder):
+    if changed := crate.changed_code():
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise crate.error(
             f"is of another version of the code: {excerpt(changed[0])}{more} differ from what is "
             "here; check out that version, or make a run of this one"
         )
     config = crate.settings
-    schema = load_yaml(Path(folder, "workflow/schemas/config.schema.yaml"))  # the same as theirs
+    schema = load_yaml("workflow/schemas/config.schema.yaml")  # the same as theirs
     try:
         validate(config, schema, CONFIG)
     except ConfigError as error:
         raise crate.unusable(error) from None
-    for name in config_files(folder, config):
-        here = file_sha256(Path(folder, name)) if safe_name(name) else "outside"
+    for name in config_files(config=config):
+        here = file_sha256(name) if safe_name(name) else "outside"
         if here != crate.sums.get(name, ""):
             named = f"its {CONFIG} names {excerpt(repr(name))}"
             raise crate.error(f"{named}, which is not the same in the crate and here")
-    if absent := [n for n in own_data_files(folder, config) if not Path(folder, n).is_file()]:
+    if absent := [n for n in own_data_files(".", config) if not Path(n).is_file()]:
         raise crate.error(
             f"is of data that are not here ({excerpt(absent[0])}); put them where the settings of "
             "the run name them"
