@@ -155,15 +155,7 @@ def load(name):
 
 
 class SmallProject(load("conftest.py").Project):
-    """A copy of the project with one paper that computes almost nothing.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it shall be; made if needed.
-    with_data : bool, default=True
-        Whether its mirror has the data.
-    """
+    """A copy of the project with a paper that computes almost nothing; the mirror may have data."""
 
     def __init__(self, folder, with_data=True):
         folder.mkdir(parents=True)
@@ -315,13 +307,7 @@ def said(output, *patterns):
 
 
 def table(seen):
-    """Return the Markdown table of all faults.
-
-    Parameters
-    ----------
-    seen : dict of str to str
-        Message on the terminal, by fault.
-    """
+    """Return the Markdown table of all faults; `seen` has the message on the terminal by fault."""
     rows = [
         "| fault | how the test causes it | message on the terminal | remedy |",
         "| --- " * 4 + "|",

@@ -88,20 +88,9 @@ class CommandError(Exception):
 def start(folder):
     """Start the daemons and wait until a job has run.
 
-    Parameters
-    ----------
-    folder : path-like
-        A folder of a short path, whose name begins with ``privclust-slurm``; made if needed.
-
-    Raises
-    ------
-    NoClusterError
-        If not root, if SLURM can be had neither from this machine nor from its package manager, or
-        if the machine belongs to another cluster.
-    CommandError
-        If a daemon does not start or no job would run; what was started is ended.
-    ValueError
-        If the folder has another name.
+    The folder has a short path and a name that begins with ``privclust-slurm``; it is made if
+    needed. Raises a NoClusterError if not root, if SLURM is not available, or if the machine
+    belongs to another cluster, and a CommandError if a daemon does not start or no job would run.
     """
     folder = Path(folder).resolve()
     if not folder.name.startswith(PREFIX):
