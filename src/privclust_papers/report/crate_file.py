@@ -225,7 +225,9 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
     entries, seen, end, listed = file.infolist(), set(), 0, 0
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_UNPACKED * path.stat().st_size + _ROOM:
-        raise CrateError(f"unpacks to {unpacked:,} bytes, which results do not")
+        raise CrateError(
+            f"unpacks to {unpacked:,} bytes, which results do not; nothing was unpacked"
+        )
     with open(path, "rb") as raw:
         for entry in entries:
             name, plain = entry.filename, zip_entry(entry.filename)
@@ -260,7 +262,9 @@ def _inner(names: Collection[str]) -> list[str]:
 
 def _text(file: zipfile.ZipFile, name: str) -> str:
     if name not in file.namelist():
-        raise CrateError(f"has no {name}; it is no crate of a run, or of an earlier version")
+        raise CrateError(
+            f"has no {name}; it is no crate of a run, or of a version before this one's"
+        )
     if file.getinfo(name).file_size > _LARGEST_TEXT:
         raise CrateError(f"{name} is larger than {_LARGEST_TEXT:,} bytes")
     return file.read(name).decode()
@@ -279,10 +283,11 @@ def _checksums(file: zipfile.ZipFile) -> dict[str, str]:
     lines = [line.partition("  ") for line in _text(file, CHECKSUMS).splitlines()]
     sums = {name: digest for digest, _, name in lines}
     members = set(file.namelist()) - {CHECKSUMS}
-    _refuse(sums.keys() - members, f"has a checksum in {CHECKSUMS}, and is not in the crate")
-    _refuse(members - sums.keys(), f"is in the crate, and has no checksum in {CHECKSUMS}")
+    again = "take another copy"
+    _refuse(sums.keys() - members, f"has a checksum in {CHECKSUMS}, but is not there; {again}")
+    _refuse(members - sums.keys(), f"is in the crate, and has no checksum in {CHECKSUMS}; {again}")
     damaged = [name for name, digest in sums.items() if _digest(file, name) != digest]
-    _refuse(damaged, "content and checksum do not fit; take another copy")
+    _refuse(damaged, f"content and checksum do not fit; {again}")
     return sums
 
 
