@@ -38,16 +38,8 @@ _WIDTH = 9.5
 _COLUMNS = 4  # of panels in a row
 _OURS = "_gaussian"  # ends the names of methods that take our decoder in place of CL-OMPR
 _PUBLISHED = (
-    "ckm_l1_m10",
-    "ckm_l1_m10_a10",
-    "ckm_l1_m5",
-    "ckm_l1_m20",
-    "ckm_l10_m10",
-    "ckm_l100_m10",
-    "ckm_l1000_m10",
-    "dplloyd_uniform",
-    "dplloyd_separated",
-    "eugkm_addremove",
+    *("ckm_l1_m10", "ckm_l1_m10_a10", "ckm_l1_m5", "ckm_l1_m20", "ckm_l10_m10", "ckm_l100_m10"),
+    *("ckm_l1000_m10", "dplloyd_uniform", "dplloyd_separated", "eugkm_addremove"),
 )
 _SNR_NAME = "signal-to-noise ratio, eq. (6) at $\\|z\\|^2 = 0.35$"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"

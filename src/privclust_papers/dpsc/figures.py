@@ -28,28 +28,12 @@ from privclust_papers.report.drawing.style import Drawing, Results, canvas
 _WIDTH = 10.5
 _LETTER = 0.065  # inches of a letter in a legend
 _PRINTED = (
-    "sa_ssc",
-    "sa_tsc",
-    "sa_lrr",
-    "exp_ssc",
-    "exp_lrr",
-    "sulq_10",
-    "sulq_50",
-    "sulq_10_classical",
-    "sulq_50_classical",
-    "sulq_10_mod",
-    "sulq_50_mod",
-    "kplanes_ssc",
+    *("sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr", "sulq_10", "sulq_50"),
+    *("sulq_10_classical", "sulq_50_classical", "sulq_10_mod", "sulq_50_mod", "kplanes_ssc"),
 )
 _CORRECTED_METHODS = (
-    "sa_ssc_corrected",
-    "sulq_10",
-    "sulq_50",
-    "gibbs_random",
-    "gibbs_sulq",
-    "moments",
-    "kplanes_ssc",
-    "kplanes",
+    *("sa_ssc_corrected", "sulq_10", "sulq_50", "gibbs_random", "gibbs_sulq", "moments"),
+    *("kplanes_ssc", "kplanes"),
 )
 _STARTS = (
     "exp_ssc",

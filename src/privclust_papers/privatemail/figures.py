@@ -47,14 +47,8 @@ _DATA_SETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "cars196": "Car
 _AS_PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
 _WITHOUT_PRIVACY = ("smlq", "smlq_code", "tsne", "features", "pixels")
 _GUARANTEED = (
-    "mail_unlabelled",
-    "code_unlabelled",
-    "corrected",
-    "corrected_embedding",
-    "dsne_corrected",
-    "pca_corrected",
-    "projection_corrected",
-    "label_response",
+    *("mail_unlabelled", "code_unlabelled", "corrected", "corrected_embedding", "dsne_corrected"),
+    *("pca_corrected", "projection_corrected", "label_response"),
 )
 _SHOWN_ITERATES = (1, 2, 3)
 _CLOUDS = {

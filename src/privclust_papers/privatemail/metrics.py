@@ -106,13 +106,7 @@ def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
     ranks, last = outputs["ranks"], data.extra["settings"]["n_iter"]
     if not ranks.size:
         names = (
-            "recall_8",
-            "best_8",
-            "gap_7",
-            "chance_8",
-            "gain_8",
-            "miss_8",
-            "density",
+            *("recall_8", "best_8", "gap_7", "chance_8", "gain_8", "miss_8", "density"),
             "density_6",
         )
         return dict.fromkeys(names, math.nan)

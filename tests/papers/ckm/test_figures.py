@@ -16,7 +16,7 @@ from privclust_papers.ckm import figures as ckm
 from privclust_papers.ckm import panels as ckm_panels
 from privclust_papers.pipeline.plan import styles_in
 from privclust_papers.pipeline.tables import summary_table
-from privclust_papers.report.drawing.style import Results, save, styles_of
+from privclust_papers.report.drawing.style import Results, styles_of
 from privclust_papers.settings.config import load_yaml
 
 CONFIG = Path(__file__).parents[3] / "config/papers/ckm/paper.yaml"
@@ -314,14 +314,6 @@ def legend_names(axis):
 def line_named(axis, name):
     (line,) = [line for line in axis.lines if line.get_label() == name]
     return line
-
-
-def test_the_same_tables_give_the_same_bytes(tmp_path):
-    endings = ("svg", "png", "csv")
-    for copy in "ab":
-        save(ckm.decoders(SPARSE["decoders"]), *(tmp_path / f"{copy}.{end}" for end in endings))
-    for end in endings:
-        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
 
 
 @pytest.mark.parametrize("name", list(SPARSE))

@@ -10,7 +10,7 @@ from matplotlib.colors import same_color
 from privclust_papers.dpsc import figures as dpsc
 from privclust_papers.dpsc.metrics import distance_of_random
 from privclust_papers.pipeline.plan import styles_in
-from privclust_papers.report.drawing.style import Results, note_of, save, styles_of
+from privclust_papers.report.drawing.style import Results, note_of, styles_of
 from privclust_papers.settings.config import load_yaml
 
 CONFIG = "config/papers/dpsc/paper.yaml"
@@ -20,23 +20,9 @@ SIZES = {
     "dpsc_yale": {"n_samples": 320, "n_clusters": 5, "n_features": 50, "dimension": 9},
 }
 UTILITY = (
-    "kplanes",
-    "kplanes_ssc",
-    "sa_ssc",
-    "sa_tsc",
-    "sa_lrr",
-    "sa_ssc_corrected",
-    "exp_ssc",
-    "exp_lrr",
-    "gibbs_random",
-    "gibbs_sulq",
-    "moments",
-    "sulq_10",
-    "sulq_50",
-    "sulq_10_classical",
-    "sulq_50_classical",
-    "sulq_10_mod",
-    "sulq_50_mod",
+    *("kplanes", "kplanes_ssc", "sa_ssc", "sa_tsc", "sa_lrr", "sa_ssc_corrected", "exp_ssc"),
+    *("exp_lrr", "gibbs_random", "gibbs_sulq", "moments", "sulq_10", "sulq_50"),
+    *("sulq_10_classical", "sulq_50_classical", "sulq_10_mod", "sulq_50_mod"),
 )
 CHAINS = ("gibbs_random", "exp_lrr", "exp_ssc", "gibbs_again")
 
@@ -230,14 +216,6 @@ def standard(name):
 
 def lines_named(axis):
     return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
-
-
-def test_the_same_tables_give_the_same_bytes(tmp_path):
-    endings = ("svg", "png", "csv")
-    for copy in "ab":
-        save(dpsc.fig1(DRAWINGS["fig1"]), *(tmp_path / f"{copy}.{end}" for end in endings))
-    for end in endings:
-        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
 
 
 @pytest.mark.parametrize("name", list(SPARSE))

@@ -23,14 +23,8 @@ DATA_SETS = ("cifar100", "cub200", "cars196")
 PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
 LEVELS = ("smlq", "smlq_code", "tsne", "features", "pixels")
 GUARDED = (
-    "mail_unlabelled",
-    "code_unlabelled",
-    "corrected",
-    "corrected_embedding",
-    "dsne_corrected",
-    "pca_corrected",
-    "projection_corrected",
-    "label_response",
+    *("mail_unlabelled", "code_unlabelled", "corrected", "corrected_embedding", "dsne_corrected"),
+    *("pca_corrected", "projection_corrected", "label_response"),
 )
 RECALL = (*PUBLISHED, *LEVELS, *GUARDED)
 ALL = (*RECALL, "mail_bare")
@@ -38,11 +32,7 @@ WEAK = {"code": np.inf, "pca": np.inf, "pca_gaussian": np.inf}
 WEAK |= {"projection": 50.0, "code_unlabelled": 400.0}
 CONTROL = ("mail", "mail_bare", "mail_unlabelled", "code", "code_unlabelled")
 READINGS = (
-    "integer",
-    "one_hot",
-    "integer_shuffled",
-    "one_hot_shuffled",
-    "integer_private",
+    *("integer", "one_hot", "integer_shuffled", "one_hot_shuffled", "integer_private"),
     "one_hot_private",
 )
 ITERATES = ("iterates", "iterates_code", "iterates_unsupervised", "iterates_random")

@@ -251,13 +251,9 @@ def test_files_that_the_settings_name_are_the_projects_wherever_they_lie(project
         "features": "config/lost.yaml",
     }
     named = [
-        "config/papers/ckm/paper.yaml",
-        "config/papers/ckm/printed.csv",
-        "mine/paper/claims.yaml",
-        "config/datasets.yaml",
-        "mine/methods.yaml",
-        "config/my_data.yaml",
-        "mine/panels.yaml",
+        *("config/papers/ckm/paper.yaml", "config/papers/ckm/printed.csv"),
+        *("mine/paper/claims.yaml", "config/datasets.yaml", "mine/methods.yaml"),
+        *("config/my_data.yaml", "mine/panels.yaml"),
     ]
     for name in (*named, "config/other.yaml", "config/papers/dpem/paper.yaml"):
         (project / name).parent.mkdir(parents=True, exist_ok=True)

@@ -44,6 +44,17 @@ def test_methods_of_ones_own_come_last_with_looks_that_no_paper_has():
     assert {styles[name].dash for name in own} == {"-"}
 
 
+def test_the_same_drawing_is_saved_as_the_same_bytes(tmp_path):
+    endings = ("svg", "png", "csv")
+    for copy in "ab":
+        with style.canvas(3.0, 2.0, {}) as figure:
+            figure.subplots().plot([1.0, 2.0], label="x")
+        drawing = style.Drawing(figure, pd.DataFrame({"x": [1.0, 1 / 3]}))
+        style.save(drawing, *(tmp_path / f"{copy}.{end}" for end in endings))
+    for end in endings:
+        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
+
+
 def test_bands_on_a_log_axis_end_above_zero():
     table = pd.DataFrame(
         {"method": "a", "label": "A", "x": [1.0, 10.0], "mean": [1.0, 1e-3], "se": 0.8, "n": 6}
