@@ -15,10 +15,6 @@ _MORE, _OTHER = "one row more or less", "one row is another"
 _CATEGORIES = np.arange(5)
 
 
-def _size(data) -> int:
-    return len(data)
-
-
 def _total(data) -> float:
     """Sum of rows that are in [0, 1], or are clipped."""
     return float(np.clip(data, 0.0, 1.0).sum())
