@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import shutil
-import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -252,20 +252,16 @@ def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):
     program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {job}\nwait\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-
-    def stop(*_):
-        if job.exists() and job.read_text().strip():
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            _run_snakemake(["results/quick/index.html"], tmp_path)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
     end = time.monotonic() + 20.0
+
+    def interrupt(_):
+        while not (job.exists() and job.read_text().strip()):
+            assert time.monotonic() < end
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _run_snakemake(["results/quick/index.html"], tmp_path)
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(int(job.read_text()))
         while process.status() != psutil.STATUS_ZOMBIE:
