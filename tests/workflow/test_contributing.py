@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, followed in a copy of the project: a private method, and a paper of its own."""
+"""CONTRIBUTING.md, followed in a copy of the project: a method, a paper, and a metric of it."""
 
 import re
 import shutil
@@ -57,7 +57,7 @@ def project(project_in, tmp_path_factory):
 
 def test_the_steps_fit_the_settings_of_the_project(project_in, tmp_path, monkeypatch):
     project = project_in(tmp_path, small=False)
-    follow(project.folder, section("A method") + section("A paper"))
+    follow(project.folder, section("A method") + section("A paper") + section("A metric"))
     monkeypatch.setenv("PYTHONPATH", str(project.folder / "src"))
     planned = project.run("-n", "--cores", "1", "--config", "effort=paper", "--list-target-rules")
     assert {"ckm_beyond", "audit_epsilon", "rounds_fig1"} <= set(planned.split())
@@ -110,3 +110,14 @@ def test_a_paper_is_one_folder_one_line_and_a_page_of_results(project):
     assert list(identifiers) == ["rounds_fig1_falls", "rounds_fig1_numbers"]
     page = (project.folder / "results/quick/index.html").read_text()
     assert "the error of five rounds falls with epsilon" in page
+
+
+def test_a_metric_is_a_function_and_its_name_in_a_paper(project):
+    if not (project.folder / "src/privclust_papers/rounds").exists():
+        follow(project.folder, section("A paper"))
+    touched = follow(project.folder, section("A metric"))
+    assert len(touched) == 2
+    project.run("--cores", "2", "rounds")
+    summary = table(project, "rounds/rounds_error/summary.csv")
+    means = summary.pivot_table("mean", "metric", "method")
+    assert (means.loc["largest_distance"] ** 2 > means.loc["error"]).all()

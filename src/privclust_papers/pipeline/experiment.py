@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,7 @@ MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says mo
 _FIT_KEYS = ("paper", "experiment", "data", "share", "fit", "seed", "swept")
 _SHARE_KEYS = ("paper", "experiment", "data", "share", "seed", "swept")
 # An experiment has these keys as the config does, or their default.
-_SETTINGS = {"data", "fit", "evaluate", "dataset", "block", "reference"}
+_SETTINGS = {"data", "fit", "evaluate", "metrics", "dataset", "block", "reference"}
 _SETTINGS |= {"share", "shards", "memory_mb", "together"}
 
 # A grid point without its swept axes, a trial, and the values of the swept axes one after another.
@@ -92,6 +92,7 @@ class Experiment:
     memory_mb: int = MEMORY_MB
     together: bool = False  # one job fits all methods of a package
     grid: tuple[dict[str, Any], ...] = ()  # the points as the config has them
+    metrics: dict[str, str] = field(default_factory=dict)  # dotted paths of functions, by name
 
     @cached_property
     def batches(self) -> dict[str, tuple[str, ...]]:
@@ -148,7 +149,8 @@ class Experiment:
 
     def evaluate_spec(self) -> dict[str, Any]:
         """Return all that decides the metrics of all methods, as JSON values."""
-        return {
+        metrics = {"metrics": self.metrics} if self.metrics else {}
+        return metrics | {
             "paper": self.paper,
             "experiment": self.name,
             "data": self.data,

@@ -207,7 +207,8 @@ class Jobs:
     def evaluate_code(self, wildcards: Wildcards) -> list[str]:
         """Return the code that decides metrics and tables: of fits only where a job makes them."""
         experiment = self._experiment(wildcards)
-        code = source_files([experiment.data, experiment.evaluate, TABLES])
+        metrics = experiment.metrics.values()
+        code = source_files([experiment.data, experiment.evaluate, *metrics, TABLES])
         if not experiment.is_short:
             return code
         share = source_files([experiment.share]) if experiment.share else []

@@ -312,6 +312,8 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
     for name, entry in document["experiments"].items():
         steps = ("data", "share", "fit", "evaluate")
         named |= {f"experiments.{name}.{k}": entry[k] for k in steps if k in entry}
+        metrics = entry.get("metrics", {})
+        named |= {f"experiments.{name}.metrics.{k}": path for k, path in metrics.items()}
         for method, use in entry["methods"].items():
             for number, step in enumerate(use.get("transforms", [])):
                 key = f"experiments.{name}.methods.{method}.transforms[{number}].class"

@@ -19,7 +19,8 @@ no `fit` is called for it.
 ``evaluate(data, outputs)`` gets what a fit returned and the data without ``"shared"``; where the
 experiment has a reference method, ``data.extra["reference"]`` is what that returned for the same
 task. It returns a dict of metrics: numbers, NaN where one has no meaning, which are averaged over
-trials; and arrays, which are kept for figures.
+trials; and arrays, which are kept for figures. Further ``metrics`` are called with arguments by
+name: ``X`` and ``y`` of the data, and arrays that the fit returned.
 
 A figure's function gets a `privclust_papers.report.drawing.style.Results` and returns a `Drawing`.
 
@@ -359,8 +360,31 @@ def _evaluate_instance(
             reference = outputs[spec["reference"]][place]
             seen = replace(data, extra={**data.extra, "reference": reference})
         for method, rows in metrics.items():
-            values = evaluate(seen, outputs[method][place])
+            result = outputs[method][place]
+            values = _with_metrics(spec, seen, result, evaluate(seen, result))
             rows.add({**point, **swept}, trial, data, values)
+
+
+def _with_metrics(
+    spec: Mapping[str, Any], data: TrialData, outputs: Arrays, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add the metrics that the paper's file names to those that `evaluate` returned."""
+    offered, joined = {**outputs, "X": data.X, "y": data.y}, dict(values)
+    for name, path in spec.get("metrics", {}).items():
+        where = f"experiments.{spec['experiment']}.metrics.{name}"
+        if name in joined:
+            raise ConfigError(f"{where}: {spec['evaluate']} returns a metric of this name already")
+        metric = load_object(path)
+        parameters = signature_of(metric).parameters.values()
+        needed = [p.name for p in parameters if p.default is p.empty]
+        for argument in needed:
+            if argument not in offered:
+                raise ConfigError(
+                    f"{where}: {path} has the argument {argument!r}; it may have "
+                    f"{', '.join(sorted(offered))}"
+                )
+        joined[name] = metric(**{argument: offered[argument] for argument in needed})
+    return joined
 
 
 def _numbered(results: Iterable[Arrays]) -> dict[str, np.ndarray]:

@@ -111,6 +111,16 @@ def document(**changes):
     }
 
 
+def test_metrics_decide_the_evaluation_but_not_the_fits():
+    plain, found = (
+        experiments_of(document(**more), "paper", 0, "f")["e"]
+        for more in ({}, {"metrics": {"purity": "m.purity"}})
+    )
+    assert found.evaluate_spec()["metrics"] == {"purity": "m.purity"}
+    assert "metrics" not in plain.evaluate_spec()  # what was evaluated before stays as it is
+    assert found.fit_spec("a", 0) == plain.fit_spec("a", 0)
+
+
 def test_keys_of_sharing_reach_the_experiment():
     effort = {"shards": 3, "memory_mb": 4000}
     given = document(share="m.share", reference="a", effort=effort)

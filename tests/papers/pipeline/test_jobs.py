@@ -194,6 +194,14 @@ def test_evaluation_depends_on_metrics_and_on_no_method(jobs_of):
     assert summary["labels"] == {"ssc": "SSC", "lsr": "LSR"}
 
 
+def test_evaluation_depends_on_metrics_that_the_config_names(jobs_of):
+    name, wildcards = "privclust.metrics.retrieval.hit_ranks", of(experiment="mtsc_synthetic")
+    without = jobs_of().evaluate_code(wildcards)
+    found = jobs_of(change={"metrics": {"rank": name}}).evaluate_code(wildcards)
+    (added,) = set(found) - set(without)
+    assert added.endswith("metrics/retrieval.py")
+
+
 def test_a_drawing_reads_the_tables_of_its_experiments(jobs_of):
     jobs, wildcards = jobs_of(), of(target="mtsc_fig2")
     assert jobs.drawn_from(layout.TRIALS)(wildcards) == [f"{FOLDER}/mtsc_heat_map/trials.csv"]

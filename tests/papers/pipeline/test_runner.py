@@ -10,6 +10,7 @@ import pytest
 from privclust.core.canonical import canonical_json
 from privclust_papers.pipeline import runner, seeds, tables
 from privclust_papers.pipeline.experiment import Experiment, Method, expand_grid
+from privclust_papers.settings.config import ConfigError
 
 
 class Shifted:
@@ -333,6 +334,48 @@ def test_evaluation_gets_the_outputs_of_the_reference(sweeping):
         name = f"{task:05d}/mean"
         assert relative[row] == np.abs(noisy[block][name] - deaf[block][name]).sum()
     assert "value/relative" not in metrics(sweeping, "noisy")
+
+
+def spread_about(X, mean, power=2):
+    """How far rows are from a mean; the power is no business of the experiment."""
+    return float((np.abs(X - mean) ** power).mean())
+
+
+def of_truth(y, mean):
+    """Whether there are true clusters."""
+    return float(y is not None)
+
+
+def test_metrics_are_called_with_arguments_by_name(sweeping):
+    paths = {"spread": f"{__name__}.spread_about", "has_truth": f"{__name__}.of_truth"}
+    columns = metrics(replace(sweeping, metrics=paths), "noisy")
+    fits = blocks(sweeping, "noisy")
+    for row in range(24):
+        block, task = divmod(row, 6)
+        point, trial = {"n": int(columns["point/n"][row])}, int(columns["trial"][row])
+        X = seeds.generator(7, "p", "e", point, trial, "data").integers(0, 100, (point["n"], 2))
+        mean = fits[block][f"{task:05d}/mean"]
+        assert columns["value/spread"][row] == ((X - mean) ** 2).mean()
+    assert not columns["value/has_truth"].any()
+    plain = metrics(sweeping, "noisy")
+    np.testing.assert_array_equal(columns["value/error"], plain["value/error"])
+    assert set(columns) - set(plain) == {"value/spread", "value/has_truth"}
+
+
+def of_labels(y, labels):
+    """Needs what no fit here returns."""
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "message"),
+    [
+        ("wrong", "of_labels", r"e\.metrics\.wrong: .* argument 'labels'; it may have X, mean, y"),
+        ("error", "spread_about", r"e\.metrics\.error: .*distance returns a metric of this name"),
+    ],
+)
+def test_metrics_that_cannot_be_are_named(sweeping, name, function, message):
+    with pytest.raises(ConfigError, match=message):
+        metrics(replace(sweeping, metrics={name: f"{__name__}.{function}"}), "noisy")
 
 
 @pytest.mark.parametrize(("shards", "block"), [(1, 6), (2, 6), (3, 1), (7, 100)])

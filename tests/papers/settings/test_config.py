@@ -81,6 +81,11 @@ SYNTHETIC = "experiments mtsc_synthetic"
         (f"{SYNTHETIC} reference", "none", "mtsc_synthetic.reference: got 'none'; it may be one"),
         (f"{SYNTHETIC} effort quick shards", 0, "shards: got 0; it may be"),
         (f"{SYNTHETIC} effort quick memory_mb", "1G", 'memory_mb: got "1G"; it may be'),
+        (
+            f"{SYNTHETIC} metrics",
+            {"odd": "nowhere.odd"},
+            "experiments.mtsc_synthetic.metrics.odd: nowhere.odd: no module of that name",
+        ),
     ],
 )
 def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, where, value, message):
