@@ -1,13 +1,14 @@
 """How many small faults in the code do the tests see?
 
-    python benchmarks/mutants.py [--rooms ROOM ...] [--each N] [--seed S] [--hours H] [--again]
+    python benchmarks/mutants.py [--rooms ROOM ...] [--each N] [--seed S] [--hours H] [--minutes M]
+                                 [--again]
 
 From each room N places are drawn for a fault: an operator, a comparison, a constant, a guard, a
-range, a sign, or a statement that is missing. Each fault is planted by itself in a copy of the
-project. First the tests of the module run, then those of its room, then ten minutes of others that
-import the module, the nearest first. The first test that fails, or does not end, kills the fault,
-if it passes without it. Faults that change no result (equivalent_mutants.csv, with reasons) are
-left out of the rate, whose interval is Clopper and Pearson's. What was found is kept in
+range, a sign, or a statement or an argument that is missing. Each fault is planted by itself in a
+copy of the project. First the tests of the module run, then those of its room, then M minutes of
+others that import the module, the nearest first. The first test that fails, or does not end, kills
+the fault, if it passes without it. Faults that change no result (equivalent_mutants.csv, with
+reasons) are left out of the rate, whose interval is Clopper and Pearson's. The results are kept in
 benchmarks/out: the same command goes on after a stop, and ``--again`` tries survivors again.
 
 No package fits: mutmut changes no function with a decorator, as compiled loops are, cosmic-ray
@@ -40,7 +41,6 @@ SOURCE = ROOT / "src"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.csv")
 VERDICTS = "checks", "comparison", "verdicts"  # the modules that judge the papers' results
 MIRRORS = {"privclust": "library", "privclust_audit": "audit", "privclust_papers": "papers"}
-LIMITS = None, None, 600.0  # seconds of the tests of a module, of its room, and of other rooms
 OPTIONS = ["-xv", "-n0", "-rfE", "-mnot system", "--timeout=300", "--timeout-method=thread"]
 PAIRS = "+- */ &| and:or min:max minimum:maximum any:all floor:ceil True:False ==:!= is:is_not"
 PAIRS += " in:not_in <:<= >:>="
@@ -78,6 +78,17 @@ class Places:
             for word in re.finditer(rb"#.*|(is not|not in|[^\s()\\#]+)", self.text[begin:end]):
                 if word[1] and word[1].decode() in SWAPS:
                     yield begin + word.start(), begin + word.end(), SWAPS[word[1].decode()]
+
+    def left_out(self, call):
+        """Yield the keyword arguments of a call, each with the comma before it or after it."""
+        arguments = sorted(map(self.ends, [*call.args, *call.keywords]))
+        for keyword in call.keywords:
+            begin, end = self.ends(keyword)
+            i = arguments.index((begin, end))
+            if i:
+                yield arguments[i - 1][1], end, ""
+            elif keyword.arg:
+                yield begin, arguments[1][0] if len(arguments) > 1 else end, ""
 
     def walk(self, node, function):
         """Collect the places of a node and of its parts, but for types, messages and imports."""
@@ -121,6 +132,9 @@ class Places:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in SWAPS:
                 end = self.ends(node.func)[1]
                 yield end - len(name), end, SWAPS[name]
+                yield from self.left_out(node)
+            case ast.Call():
+                yield from self.left_out(node)
             case ast.Slice():
                 for bound, sign in ((node.lower, "+"), (node.upper, "-")):
                     if bound:
@@ -208,16 +222,16 @@ class Copy:
         if done.returncode in (0, 5):  # 5: there was none
             return None
         failed = re.findall(r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", done.stdout, re.M)
-        begun = re.findall(
-            r"^(tests/.+?::.+?) *(?:PASSED.*|SKIPPED.*|XFAIL.*)?$", done.stdout, re.M
-        )
+        ends = r"PASSED.*|SKIPPED.*|XFAIL.*|\+{5,} Timeout.*"
+        begun = re.findall(rf"^(tests/.+?::.+?) *(?:{ends})?$", done.stdout, re.M)
         return (failed or begun[-1:] or ["no test could begin"])[0]  # the last did not end
 
-    def killed_by(self, fault, text, stages):
+    def killed_by(self, fault, text, stages, seconds_of_others=None):
         """Return the first test that fails with a fault and passes without; None if none does."""
         path = self.folder / "src" / fault.file
         kept = [path, *path.parent.glob(f"__pycache__/{path.stem}.*")]  # what is compiled as well
-        for tests, seconds in zip(stages, LIMITS, strict=True):
+        for place, tests in enumerate(stages):
+            seconds = seconds_of_others if place == len(stages) - 1 else None
             while tests:
                 with tempfile.TemporaryDirectory() as aside:
                     copies = [(shutil.copy2(file, aside), file) for file in kept]
@@ -230,6 +244,8 @@ class Copy:
                 if "::" not in failed or failed in self.passes or not self.run([failed]):
                     self.passes.add(failed)
                     return failed
+                if failed in self.broken:
+                    raise RuntimeError(f"{failed} cannot be left out")
                 self.broken.add(failed)
         return None
 
@@ -264,6 +280,7 @@ def main():
     parser.add_argument("--each", type=int, default=10, help="faults of each room")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours", type=float, default=float("inf"), help="no fault begins later")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of the tests of other rooms")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     how = parser.parse_args()
     samples = {room: drawn(files[room], how.each, how.seed) for room in how.rooms}
@@ -280,7 +297,8 @@ def main():
             if fault in done or time.monotonic() - begin > 3600.0 * how.hours:
                 continue
             before = sum(os.times()[2:4])
-            judged[fault] = copy.killed_by(fault, text, suite.stages(fault.file))
+            stages = suite.stages(fault.file)
+            judged[fault] = copy.killed_by(fault, text, stages, 60.0 * how.minutes)
             spent = (sum(os.times()[2:4]) - before) / 3600.0
             hours += spent
             line = {"fault": fault, "killed_by": judged[fault], "cpu_hours": spent}
