@@ -776,3 +776,14 @@ def test_the_error_of_the_mean_inertia_is_that_of_tight_clusters():
         ratios.append((model.mean_inertia_ - 2 * 0.002**2) / error)
     least, most = stats.chi2.ppf([5e-4, 1.0 - 5e-4], n_fits)
     assert least < np.square(ratios).sum() < most
+
+
+def test_long_clusters_have_their_shape_without_a_round():
+    """7 clusters of 16 features have more numbers than a decoder before rounds would fit."""
+    rng = np.random.default_rng(0)
+    means = 4.0 * rng.standard_normal((7, 16))
+    lengths = np.r_[3.0, np.full(15, 0.5)]
+    X = means[rng.integers(7, size=8000)] + rng.standard_normal((8000, 16)) * lengths
+    how = {"epsilon": 5.0, "delta": 1e-6, "bounds": (-20, 20), "random_state": 0}
+    spreads = CompressiveKMeans(7, last_round=False, **how).fit(X).cluster_spreads_
+    assert (spreads[:, 0] > 2.0 * np.median(spreads[:, 1:], axis=1)).all()

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as distributions
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy.stats import norm
 
@@ -117,6 +118,17 @@ def test_large_and_unequal_losses_have_a_number():
     assert accounting.pld_epsilon([Loss(1e-300)], 1e-6) == 0.0
     assert accounting.pld_epsilon([], 1e-6) == 0.0
     assert accounting.pld_epsilon([Loss(0.005, 0.1), gaussian], 1e-11) == math.inf
+
+
+def test_privacy_loss_distributions_are_rounded_up():
+    """Of 3 responses of epsilon 0.1 and a Gaussian of rho 0.02, on the same grid."""
+    epsilon, delta = 0.1, 1e-4
+    grid = {"value_discretization_interval": epsilon / accounting.PLD_STEPS}
+    responses = distributions.from_randomized_response(2.0 / (1.0 + math.exp(epsilon)), 2, **grid)
+    gaussian = distributions.from_gaussian_mechanism(5.0, **grid)
+    exact = responses.self_compose(3).compose(gaussian).get_epsilon_for_delta(delta)
+    found = accounting.pld_epsilon([Loss(epsilon**2 / 2, epsilon, 3), Loss(0.02)], delta)
+    assert exact < found < exact * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-12, 1e-5, 0.3, 1 - 1e-16])

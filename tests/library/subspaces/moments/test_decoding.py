@@ -372,6 +372,9 @@ def test_what_cannot_be_is_refused():
     ):
         with pytest.raises(ValueError, match=match):
             MomentSubspaceClustering(random_state=0, **parameters).fit(X)
+    for dimension in (4, 5):
+        with pytest.raises(ValueError, match=f"less than n_features=4, got {dimension}"):
+            decode(MomentSketch.of(X), 2, dimension)
     with pytest.raises(ValueError, match="at most 64 features"):
         MomentSubspaceClustering(random_state=0).fit(np.ones((5, 65)))
 
