@@ -160,10 +160,12 @@ def test_the_density_alone_is_that_of_whole_decoding(aside):
     assert np.abs(alone.centers - aside).max(axis=1).min() < 1.0
 
 
-def test_cl_ompr_has_as_many_starts_as_the_gaussian_decoder():
+@pytest.mark.parametrize(("method", "n_init"), [("clompr", 5), ("gaussian", 4)])
+def test_the_default_number_of_starts(method, n_init):
+    """12 Gaussian clusters have 50 // 12 starts; the decoder's seed depends on the number."""
     sketch = sketch_of(three_groups(300), m=60, variance=1.0)
-    options = {"method": "clompr", "bounds": BOX, "random_state": 0}
-    given, default = decode(sketch, 6, n_init=5, **options), decode(sketch, 6, **options)
+    options = {"method": method, "bounds": BOX}
+    given, default = decode(sketch, 12, n_init=n_init, **options), decode(sketch, 12, **options)
     np.testing.assert_array_equal(given.centers, default.centers)
 
 
