@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from privclust.core.second_moments import second_moments, unit
-from privclust.kmeans import DPLloyd, EUGkM
-from privclust.kmeans._grid import Grid
+from privclust.kmeans import DPLloyd, EUGkM, Grid
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import Groups, by_size, weighted_sums
 

@@ -10,12 +10,13 @@ import pytest
 from privclust.mixtures import (
     AdaptiveGaussianMixture,
     MixtureParameters,
+    PlanSettings,
     PrivateGaussianMixture,
     exact_statistics,
+    perturbations,
 )
 from privclust.mixtures._exact_kernels import BITS
 from privclust.mixtures._frames import clipped_moments, statistic_weights
-from privclust.mixtures._perturbations import PlanSettings, perturbations
 from privclust.privacy import NoiseWarning
 
 K, D = 10, 10

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
-from privclust.embedding import PrivateMail, RetrievalClient, RetrievalServer
-from privclust.embedding._retrieval_protocol import Message
+from privclust.embedding import Message, PrivateMail, RetrievalClient, RetrievalServer
 from privclust_papers.datasets.registry import load_datasets
 from privclust_papers.pipeline import artefacts
 from privclust_papers.pipeline.plan import Plan

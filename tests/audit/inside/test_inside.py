@@ -19,10 +19,10 @@ from privclust.privacy import Guarantee, NoiseWarning, Sensitivity, noise_source
 from privclust.privacy.measurements import Exponential, Gaussian, Laplace, SymmetricGaussian
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import Neighbours
-from privclust_audit.inside import inspect_pair, look_inside
+from privclust_audit.inside import RecordedRelease, inspect_pair, look_inside
 from privclust_audit.inside._changes import change_of
 from privclust_audit.inside._outputs import differences
-from privclust_audit.inside._recorder import RecordedRelease, Recorder, recording
+from privclust_audit.inside._recorder import Recorder, recording
 
 X = np.array([[0.25], [0.5], [0.75]])
 Y = np.array([[0.25], [0.5], [0.0]])

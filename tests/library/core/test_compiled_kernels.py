@@ -45,7 +45,7 @@ def sketch_of_rows():
 
 
 def sketches():
-    from privclust.sketches._feature_sums import FeatureSums
+    from privclust.sketches import FeatureSums
 
     X = rows(3000, 5)
     frequencies = np.random.default_rng(1).normal(size=(5, 300))
@@ -56,9 +56,8 @@ def sketches():
 
 def exact_moments():
     from privclust.core.second_moments import in_units
-    from privclust.mixtures import exact_statistics
-    from privclust.mixtures._parameters import MixtureParameters
-    from privclust.subspaces._exact_moments import moments_by_subspace
+    from privclust.mixtures import MixtureParameters, exact_statistics
+    from privclust.subspaces import moments_by_subspace
 
     X, rng = rows(3000, 5), np.random.default_rng(1)
     radius, means = float(np.linalg.norm(X, axis=1).max()), 0.3 * rng.normal(size=(3, 5))

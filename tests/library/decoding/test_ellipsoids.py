@@ -12,8 +12,7 @@ from privclust.decoding import decode
 from privclust.decoding._atoms import least_squares_problem
 from privclust.decoding._ellipsoids import fit_ellipsoids, n_numbers
 from privclust.kmeans import CompressiveKMeans, LloydKMeans
-from privclust.sketches import Sketch, draw_frequencies
-from privclust.sketches._release import scrambled
+from privclust.sketches import Sketch, draw_frequencies, scrambled
 
 
 def exact_features(frequencies, weights, centers, covariances):

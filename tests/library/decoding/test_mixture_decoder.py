@@ -8,16 +8,15 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
+from privclust.decoding import Decoded, Moments
 from privclust.decoding._gaussians import boxed_points
 from privclust.decoding._mixture_decoder import (
-    Decoded,
     decode_mixture,
     expected_residual,
     fit_density,
     kmeans_of_mixture,
 )
 from privclust.decoding._mixture_fit import MixtureFit
-from privclust.decoding._moments import Moments
 from privclust.kmeans import CompressiveKMeans
 from privclust.privacy import NoiseWarning
 from privclust.privacy.bounds import Box

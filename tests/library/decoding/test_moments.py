@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from privclust.core.lloyd import nearest_center
-from privclust.decoding._moments import Moments, _with_far_rows
+from privclust.decoding import Moments
+from privclust.decoding._moments import _with_far_rows
 from privclust.decoding._sizes import pilot_frequencies
 from privclust.decoding._sketch_decoding import mean_features, moments_of_pilot
 from privclust.kmeans import CompressiveKMeans

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from privclust.command import main
-from privclust.decoding import Moments, decode, standard_errors
+from privclust.decoding import Moments, decode, decoding_summary, standard_errors
 from privclust.decoding._moments import estimate_moments
 from privclust.decoding._seed import decoding_generator
-from privclust.decoding._sketch_decoding import decode_density, decoding_summary, mean_features
+from privclust.decoding._sketch_decoding import decode_density, mean_features
 from privclust.privacy.bounds import checked_box
 from privclust.sketches import Sketch, draw_frequencies, release
 

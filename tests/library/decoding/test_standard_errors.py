@@ -5,11 +5,10 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from privclust.core.lloyd import lloyd
-from privclust.decoding import decode, standard_errors
+from privclust.decoding import Moments, decode, standard_errors
 from privclust.decoding._gaussians import GaussianMixture, drawn_points, log_parts
 from privclust.decoding._mixture_errors import _jacobian, scores
 from privclust.decoding._mixture_fit import MixtureFit
-from privclust.decoding._moments import Moments
 from privclust.kmeans import CompressiveKMeans
 from privclust.sketches import Sketch, draw_frequencies, release
 

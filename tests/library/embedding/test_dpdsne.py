@@ -9,7 +9,8 @@ from scipy import stats
 from scipy.optimize import approx_fprime
 from scipy.spatial.distance import cdist, pdist
 
-from privclust.embedding._dpdsne import _MEAN_ROUNDING, DPdSNE, _clipped
+from privclust.embedding import DPdSNE
+from privclust.embedding._dpdsne import _MEAN_ROUNDING, _clipped
 from privclust.embedding._dpdsne_kernels import affinities, forces
 from privclust.privacy import pld_epsilon
 from privclust.privacy.accounting import Loss

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from privclust.core.second_moments import second_moments, unit
-from privclust.embedding._private_pca import PrivatePCA
+from privclust.embedding import PrivatePCA
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
 from privclust.privacy.bounds import bounded_rows

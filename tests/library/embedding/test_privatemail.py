@@ -12,14 +12,12 @@ from privclust.embedding import (
     RetrievalServer,
     search_sensitivity,
     sensitivity_bound,
-)
-from privclust.embedding._smlq import FLOORS, FeatureLaplacian, LabelLaplacian, unit_rows
-from privclust.embedding._smlq_kernels import fill_factors, series_degree, series_terms
-from privclust.embedding._smlq_sensitivity import (
-    proved_sensitivity,
     sensitivity_constant,
-    weighted_mean_diameter,
+    unit_rows,
 )
+from privclust.embedding._smlq import FLOORS, FeatureLaplacian, LabelLaplacian
+from privclust.embedding._smlq_kernels import fill_factors, series_degree, series_terms
+from privclust.embedding._smlq_sensitivity import proved_sensitivity, weighted_mean_diameter
 from privclust.metrics.retrieval import hit_ranks
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.embedding._random_projection import PrivateRandomProjection, _project
+from privclust.embedding import PrivateRandomProjection
+from privclust.embedding._random_projection import _project
 from privclust.privacy import PrivacyLeakWarning
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust.embedding import PrivateMail, RetrievalClient, RetrievalServer
-from privclust.embedding._retrieval_protocol import Message
+from privclust.embedding import Message, PrivateMail, RetrievalClient, RetrievalServer
 from privclust.metrics.retrieval import nearest
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "private_retrieval.py"

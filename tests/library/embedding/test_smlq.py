@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from privclust.embedding import SMLQ
-from privclust.embedding._smlq import FeatureLaplacian, LabelLaplacian, unit_rows
+from privclust.embedding import SMLQ, unit_rows
+from privclust.embedding._smlq import FeatureLaplacian, LabelLaplacian
 from privclust.embedding._smlq_kernels import add_stripe
 
 WIDTHS = {"sigma": 3.0, "sigma^2": 9.0, "2 sigma^2": 18.0}  # at sigma = 3

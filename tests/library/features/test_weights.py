@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust.features import _weights
-from privclust.features._weights import WeightsError, parse_weights, read_weights
+from privclust.features import WeightsError, _weights
+from privclust.features._weights import parse_weights, read_weights
 
 HERE = Path(__file__).parent
 _SPEC = importlib.util.spec_from_file_location("weights_file", HERE / "weights_file.py")

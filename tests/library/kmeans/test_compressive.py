@@ -16,8 +16,7 @@ from privclust.decoding._sizes import number_of_frequencies
 from privclust.kmeans import CompressiveKMeans, LloydKMeans
 from privclust.kmeans import _compressive as module
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
-from privclust.sketches import Sketch
-from privclust.sketches._release import sensitivities
+from privclust.sketches import Sketch, sensitivities
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
 PRIVATE = {"epsilon": 1.0, "bounds": (-20, 20)}

@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from privclust.kmeans._eugkm import EUGkM, _run
-from privclust.kmeans._grid import Grid
-from privclust.kmeans._lloyd import LloydKMeans
+from privclust.kmeans import EUGkM, Grid, LloydKMeans
+from privclust.kmeans._eugkm import _run
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 from privclust.privacy.bounds import Box
 from privclust.privacy.measurements import analytic_gaussian_sigma

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from privclust.kmeans._grid import Grid, grid_shape
+from privclust.kmeans import Grid
+from privclust.kmeans._grid import grid_shape
 from privclust.privacy.bounds import Box
 
 

@@ -15,8 +15,8 @@ from privclust.sketches import (
     Sketch,
     draw_frequencies,
     release,
+    sensitivities,
 )
-from privclust.sketches._noise import sensitivities
 
 
 def frequencies(d=2, m=20, seed=0):

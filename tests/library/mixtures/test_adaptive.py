@@ -12,10 +12,10 @@ from privclust.mixtures import (
     GaussianMixtureEM,
     MixtureParameters,
     _adaptive,
+    log_density,
     sample,
 )
 from privclust.mixtures._adaptive import SKETCH_PART, FitPlan, total_share
-from privclust.mixtures._statistics import log_density
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
 
 TYPES = ("spherical", "diag", "full")

@@ -12,9 +12,11 @@ from scipy import stats
 from privclust.mixtures import (
     MixtureParameters,
     MixturePrior,
+    PlanSettings,
     expected_statistics,
     maximum_a_posteriori,
     maximum_likelihood,
+    perturbations,
 )
 from privclust.mixtures._noisy_statistics import (
     Estimate,
@@ -22,7 +24,6 @@ from privclust.mixtures._noisy_statistics import (
     add_noise,
     parameters_from,
 )
-from privclust.mixtures._perturbations import PlanSettings, perturbations
 
 K = 20_000  # components: that many draws of a component's noise at once
 SHARE = 0.8

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privclust.mixtures import PlanSettings, budget_share, perturbations
 from privclust.mixtures._noisy_statistics import add_noise
-from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
+from privclust.mixtures._perturbations import guarantee
 from privclust.privacy.accounting import advanced_composition, zcdp_epsilon
 from privclust.privacy.measurements import Laplace
 

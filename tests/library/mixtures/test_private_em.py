@@ -8,9 +8,10 @@ from scipy import stats
 from privclust.core.lloyd import nearest_center_statistics
 from privclust.mixtures import (
     GaussianMixtureEM,
+    PlanSettings,
     PrivateGaussianMixture,
+    perturbations,
 )
-from privclust.mixtures._perturbations import PlanSettings, perturbations
 from privclust.privacy import PrivacyLeakWarning
 
 TYPES = ("spherical", "diag", "full")

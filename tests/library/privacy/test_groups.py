@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import nearest_center
-from privclust.kmeans import DPLloyd, EUGkM, last_rounds
-from privclust.kmeans._grid import Grid
+from privclust.kmeans import DPLloyd, EUGkM, Grid, last_rounds
 from privclust.privacy import Neighbours, first_rows
 from privclust.privacy import groups as groups_module
 from privclust.privacy.bounds import Box

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.sketches import _feature_sums
-from privclust.sketches._feature_sums import MODULUS_BOUND, FeatureSums, sketch
+from privclust.sketches import FeatureSums, _feature_sums, sketch
+from privclust.sketches._feature_sums import MODULUS_BOUND
 from privclust.sketches._kernels import draw_subset
 
 FALSE_ALARM = 1e-4  # of each statistical test here

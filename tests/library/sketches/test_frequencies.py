@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privclust.sketches._feature_sums import sketch
-from privclust.sketches._frequencies import draw_frequencies, estimate_variance
+from privclust.sketches import draw_frequencies, estimate_variance, sketch
 
 FALSE_ALARM = 1e-4  # of each statistical test here
 

@@ -10,17 +10,17 @@ import pytest
 from scipy import stats
 
 from privclust.privacy import Neighbours
-from privclust.sketches import _base
-from privclust.sketches._feature_sums import FeatureSums
-from privclust.sketches._noise import SENSITIVITY_MARGIN
-from privclust.sketches._release import (
+from privclust.sketches import (
+    FeatureSums,
+    Sketch,
+    _base,
     corrected_sigma_xi,
     printed_sigma_xi,
     release,
     scrambled,
     sensitivities,
 )
-from privclust.sketches._sketch import Sketch
+from privclust.sketches._noise import SENSITIVITY_MARGIN
 
 MARGIN = 1 + SENSITIVITY_MARGIN
 

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from privclust.core.hdf5 import FileError
-from privclust.sketches import _base
-from privclust.sketches._feature_sums import FeatureSums
-from privclust.sketches._release import release, scrambled
-from privclust.sketches._sketch import Sketch, SketchNoise
+from privclust.sketches import FeatureSums, Sketch, _base, release, scrambled
+from privclust.sketches._sketch import SketchNoise
 from privclust_papers.pipeline import artefacts
 
 D, M = 3, 40

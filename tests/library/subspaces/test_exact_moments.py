@@ -7,11 +7,8 @@ from threadpoolctl import threadpool_limits
 from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS
 from privclust.core.grassmann import nearest_subspaces, random_bases
 from privclust.core.second_moments import in_units, unit
-from privclust.subspaces._exact_moments import (
-    labels_by_subspace,
-    moments_by_subspace,
-    rounded_columns,
-)
+from privclust.subspaces import moments_by_subspace
+from privclust.subspaces._exact_moments import labels_by_subspace, rounded_columns
 
 
 def rows_of_ball(n, d, seed=0):

@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator
 
 from privclust.bingham import full_basis
 from privclust.core.compiled import kernel
+from privclust.core.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust.privacy import Guarantee, Loss, PrivacyLeakWarning, Release
 from privclust.subspaces import GibbsSubspaceClustering, KPlanes, SuLQKPlanes
 from privclust.subspaces._gibbs_kernels import BLOCK, draw_labels, in_blocks, sweeps
-from privclust.subspaces._subspace_clusterer import random_bases
 from privclust_papers.dpsc.exact_chain import (
     exact_chain,
     labels_of_states,

@@ -5,9 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from privclust.core.grassmann import bases_of_labels, random_bases, residuals
 from privclust.metrics import segmentation_error, subspace_cost, wasserstein_distance
 from privclust.subspaces import KPlanes
-from privclust.subspaces._subspace_clusterer import bases_of_labels, random_bases, residuals
 
 
 def rows_near_subspaces(n, d, k, q, noise, seed):

@@ -13,14 +13,13 @@ from privclust.core.grassmann import random_bases
 from privclust.metrics.subspaces import subspace_distance, wasserstein_distance
 from privclust.privacy import WeakGuaranteeWarning
 from privclust.segmentation import LSR, SSC
-from privclust.subspaces import KPlanes, SampleAggregateSubspaceClustering
-from privclust.subspaces._sample_aggregate import (
+from privclust.subspaces import (
+    KPlanes,
+    SampleAggregateSubspaceClustering,
     canonical_subspaces,
-    disjoint_subsets,
-    printed_subsets,
     result_distances,
-    smaller_frames,
 )
+from privclust.subspaces._sample_aggregate import disjoint_subsets, printed_subsets, smaller_frames
 from privclust.subspaces._smooth_sensitivity import exact_calibration, lemma_calibration
 from privclust.subspaces._subset_results import subset_results
 

@@ -5,16 +5,18 @@ import numpy as np
 import pytest
 from scipy.stats import ncx2
 
+from privclust.subspaces import (
+    most_central,
+    neighbour_radii,
+    printed_sensitivity,
+    smooth_sensitivity,
+)
 from privclust.subspaces._smooth_sensitivity import (
     Calibration,
     exact_calibration,
     hockey_stick,
     lemma_calibration,
-    most_central,
-    neighbour_radii,
     neighbours_needed,
-    printed_sensitivity,
-    smooth_sensitivity,
     worst_delta,
 )
 

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.core.grassmann import nearest_subspaces, orthonormal, principal_bases
+from privclust.core.grassmann import (
+    bases_of_labels,
+    nearest_subspaces,
+    orthonormal,
+    principal_bases,
+    random_bases,
+    residuals,
+)
 from privclust.kmeans import DPLloyd
 from privclust.metrics import principal_angles, subspace_distance
 from privclust.privacy import PrivacyLeakWarning
 from privclust.segmentation import LSR, TSC
 from privclust.subspaces import KPlanes, SuLQKPlanes
-from privclust.subspaces._subspace_clusterer import (
-    DIMENSION,
-    bases_of_labels,
-    random_bases,
-    residuals,
-    start_guarantee,
-    starting_bases,
-)
+from privclust.subspaces._subspace_clusterer import DIMENSION, start_guarantee, starting_bases
 
 
 @pytest.fixture

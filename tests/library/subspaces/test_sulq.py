@@ -8,15 +8,14 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from privclust.core.grassmann import random_bases
 from privclust.core.second_moments import in_units, unit
 from privclust.metrics import subspace_cost, wasserstein_distance
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning, pld_epsilon
 from privclust.privacy.accounting import Loss
 from privclust.privacy.estimator import caveats_of_bounds
 from privclust.privacy.measurements import SymmetricGaussian
-from privclust.subspaces import KPlanes, SuLQKPlanes
-from privclust.subspaces._exact_moments import moments_by_subspace
-from privclust.subspaces._subspace_clusterer import random_bases
+from privclust.subspaces import KPlanes, SuLQKPlanes, moments_by_subspace
 
 CALIBRATIONS = ["zcdp", "classical", "mod_sulq"]
 

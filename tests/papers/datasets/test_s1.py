@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from privclust.kmeans._eugkm import EUGkM
-from privclust.kmeans._lloyd import LloydKMeans
+from privclust.kmeans import EUGkM, LloydKMeans
 from privclust_papers.datasets import s1
 from privclust_papers.datasets.registry import DataError
 

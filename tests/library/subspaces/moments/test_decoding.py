@@ -20,7 +20,7 @@ from privclust.privacy.bounds import directions
 from privclust.sketches import MomentSketch
 from privclust.sketches._harmonics import n_moments, trace_free
 from privclust.subspaces import MomentSubspaceClustering, decode
-from privclust.subspaces.moments import _estimator, misfit_message
+from privclust.subspaces.moments import _estimator, choose_sizes, misfit_message
 from privclust.subspaces.moments._decoding import Optima, find_optima
 from privclust.subspaces.moments._features import (
     factor_features,
@@ -31,7 +31,6 @@ from privclust.subspaces.moments._features import (
 from privclust.subspaces.moments._information import tangent_information
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments._objective import MomentObjective
-from privclust.subspaces.moments._selection import choose_sizes
 from privclust.subspaces.moments.last_round import is_detected, may_be_detected
 from privclust.subspaces.moments.union import Union, even_ratio
 from privclust.synthetic.subspaces import subspace_mixture
