@@ -50,7 +50,7 @@ def copied():
     return files
 
 
-def test_what_is_copied_is_there_and_is_what_the_installation_reads():
+def test_what_is_copied_is_what_the_installation_reads():
     files = copied()
     for source in files:
         assert (ROOT / source).exists(), source

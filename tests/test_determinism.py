@@ -122,7 +122,7 @@ def test_blocks_and_costs_make_no_difference(determinism, tmp_path):
     assert set(expected) == arrays | files | cut
 
 
-def test_the_page_is_compared_but_for_the_section_that_shows_costs(determinism, tmp_path):
+def test_the_page_is_compared_but_for_costs(determinism, tmp_path):
     write_results(tmp_path, 4)
     page = tmp_path / "results/quick/index.html"
     assert determinism.comparable(page) == b"<main><p>1 claim</p></main>"
@@ -256,9 +256,7 @@ def test_rows_of_other_papers_stay(determinism, tmp_path, monkeypatch):
     )
 
 
-def test_a_document_without_marks_ends_it_before_anything_is_run(
-    determinism, tmp_path, monkeypatch
-):
+def test_a_document_without_marks_ends_it_at_once(determinism, tmp_path, monkeypatch):
     (tmp_path / "document.md").write_text("no marks\n")
     monkeypatch.setattr(determinism, "compare", lambda *_: pytest.fail("ran"))
     monkeypatch.setattr(sys, "argv", ["", "--into", str(tmp_path / "document.md")])

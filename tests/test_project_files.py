@@ -130,7 +130,7 @@ def test_the_readme_of_the_config_names_every_file_and_key():
         assert (ROOT / "config" / link).is_file(), link
 
 
-def test_hooks_before_a_commit_are_checks_of_make_lint_and_need_no_network():
+def test_hooks_are_checks_of_make_lint_without_network():
     (repo,) = loaded(".pre-commit-config.yaml")["repos"]
     assert repo["repo"] == "local"
     (rules,) = re.findall(r"^lint: setup\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)

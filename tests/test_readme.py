@@ -78,7 +78,7 @@ def blocks(page):
     return PYTHON.findall(page.read_text(encoding="utf-8"))
 
 
-def test_the_readme_and_the_page_of_examples_have_one_of_each_kind():
+def test_readme_and_examples_have_one_of_each_kind():
     found = blocks(README) + blocks(EXAMPLES)
     assert len(blocks(README)) == 1
     assert [[name for name in CHECKS if f"{name}(" in block] for block in found] == [
@@ -129,7 +129,7 @@ def test_the_readme_counts_verdicts_as_the_results_have_them():
     assert stated == counted
 
 
-def test_the_readme_counts_rows_of_the_frontier_as_the_results_have_them():
+def test_the_readme_counts_rows_as_the_results_do():
     table = pd.read_csv(ROOT / "docs/results/frontier/verdicts.csv")
     rows = table[(table["target"] == "frontier_tab1") & (table["of"] == OURS)]
     assert (rows["verdict"] == REPRODUCED).all()
@@ -137,7 +137,7 @@ def test_the_readme_counts_rows_of_the_frontier_as_the_results_have_them():
     assert f"The printed table has 34. On adult, one of the other {34 - len(rows)}," in FLAT
 
 
-def test_the_readme_compares_with_other_methods_as_the_results_do():
+def test_the_readme_compares_as_the_results_do():
     table = pd.read_csv(ROOT / "docs/results/frontier/frontier_tab1.csv")
     ours, without = (
         table[table["method"] == method].set_index("set") for method in ("compressive", "lloyd")
@@ -151,7 +151,7 @@ def test_the_readme_compares_with_other_methods_as_the_results_do():
     assert f"The largest factor is {factors.max():.2f}." in FLAT
 
 
-def test_the_readme_counts_known_faults_as_the_page_of_the_audit_does():
+def test_the_readme_counts_faults_as_the_audit_does():
     page = (ROOT / "docs/audit.md").read_text(encoding="utf-8")
     counts = (
         r"^Found: (\d+ of \d+) from outputs alone.* Of (\d+) private mechanisms, convicted: none"
@@ -221,7 +221,7 @@ def test_commands_of_the_page_of_commands_find_the_clusters(command_in_folder):
     assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5
 
 
-def test_the_command_of_the_readme_leads_from_a_table_to_a_report(command_in_folder):
+def test_the_readmes_command_leads_to_a_report(command_in_folder):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     rng = np.random.default_rng(0)
     customer = rng.integers(0, 5000, 20_000)

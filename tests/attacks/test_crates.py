@@ -381,7 +381,7 @@ def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
         {"results/quick/x.csv/conftest.py": b"x"},
     ],
 )
-def test_an_archive_brings_no_data_of_others_and_no_result_without_a_job(honest, members):
+def test_archives_hold_no_data_of_others_and_no_lone_result(honest, members):
     with pytest.raises(CrateError, match=r"fetched data|no receipt of|of others|no job is said"):
         read_crate(small.forge(honest, members))
 

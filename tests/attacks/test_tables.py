@@ -31,7 +31,7 @@ BAD = [None, np.nan, np.inf, -np.inf, 3e38, -3e38, 1e308, -1e308, 1e-45]
     "unchanged.",
 )
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_no_entry_of_a_table_decides_between_a_result_and_an_error(tmp_path, kind):
+def test_no_entry_of_a_table_causes_an_error(tmp_path, kind):
     rng = np.random.default_rng(0)
     good = pd.DataFrame(rng.standard_normal((100, 3)), columns=COLUMNS)
     for bad in BAD:

@@ -241,7 +241,7 @@ def test_every_setting_that_was_measured_has_its_own_answer(browser):
         assert sorted(found) == nearest("kmeans", "approximate", point), point
 
 
-def test_it_names_the_winner_and_links_to_its_page_and_the_result(browser, site):
+def test_the_winner_is_named_and_linked(browser, site):
     ask(browser, "kmeans", "approximate", (100_000, 10, 10, 1.0))
     assert answer(browser).startswith("Take CompressiveKMeans.")
     links = browser.execute_script(
@@ -253,7 +253,7 @@ def test_it_names_the_winner_and_links_to_its_page_and_the_result(browser, site)
     assert "extrapolated" not in answer(browser)
 
 
-def test_what_is_far_is_flagged_and_what_is_out_of_reach_is_said(browser):
+def test_what_is_far_or_out_of_reach_is_said(browser):
     ask(browser, "subspaces", "approximate", (600_000, 5, 3, 1.0))
     assert answer(browser).startswith("Take MomentSubspaceClustering, extrapolated (n).")
     assert "6 times, extrapolated" in answer(browser)
@@ -289,7 +289,7 @@ def test_wrong_numbers_are_named(browser):
     assert answer(browser) == "Give a number above 0 for clusters, k."
 
 
-def test_small_budgets_are_shown_and_more_clusters_than_rows_refused(browser):
+def test_small_budgets_are_shown_and_many_clusters_refused(browser):
     ask(browser, "kmeans", "approximate", (10**7, 10, 10, 1e-6))
     assert "0.000001" in answer(browser)
     ask(browser, "kmeans", "approximate", (1_000, 2, 2_000, 1.0))

@@ -138,7 +138,7 @@ def test_a_table_is_that_of_the_results(monkeypatch, tmp_path, script, name, arg
         assert table.count("\n") == 1 + len(pd.read_csv(module.RESULTS / results))
 
 
-def test_every_folder_of_tables_is_listed_on_the_page_of_numbers():
+def test_the_page_of_numbers_lists_every_folder():
     """Links to a folder lead there; one that is missing fails the site's build, minutes later."""
     folders = {path.parent.name for path in (DOCS / "results").glob("*/*.csv")}
     page = (DOCS / "results" / "data.md").read_text(encoding="utf-8")

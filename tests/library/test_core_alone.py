@@ -95,7 +95,7 @@ def test_an_extra_is_quoted_for_the_shell(monkeypatch):
         require("onnxruntime", "images")
 
 
-def test_advice_is_what_is_declared_and_names_no_package_that_is_on_no_index():
+def test_advice_names_only_packages_of_an_index():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {"": project["dependencies"], **project["optional-dependencies"]}
     for requirement, extra in _ORIGINS.values():

@@ -157,7 +157,7 @@ def test_network_whose_weights_cannot_be_had_stops_in_one_line(new_features_proj
     assert not (project.folder / FEATURES).exists()
 
 
-def test_features_of_resnet_come_from_a_file_of_weights_in_a_mirror(new_features_project):
+def test_features_of_resnet_come_from_a_mirrored_file(new_features_project):
     """A file as large as the published one, whose weights are generated."""
     weights = load("benchmarks/features.py").generated_weights()
     weights_file = load("tests/library/features/weights_file.py")

@@ -34,9 +34,7 @@ def test_every_job_leaves_a_log_and_a_benchmark(finished):
     assert "mtsc_synthetic ssc: 3 of 3" in fit.read_text()
 
 
-def test_one_core_gives_the_same_bytes_and_other_blocks_the_same_metrics_and_figures(
-    finished, finished_copy
-):
+def test_one_core_and_other_blocks_give_the_same(finished, finished_copy):
     """What one core and other blocks make anew are fits, metrics, tables and figures."""
     shutil.rmtree(finished_copy.folder / "results")
     finished_copy.run("--cores", "1", "--until", "fit")
@@ -50,7 +48,7 @@ def test_one_core_gives_the_same_bytes_and_other_blocks_the_same_metrics_and_fig
     assert {k: v for k, v in finished_copy.results().items() if "/fit/" not in k} == expected
 
 
-def test_a_named_target_is_made_alone_and_another_seed_gives_other_results(finished, new_project):
+def test_a_named_target_is_made_alone(finished, new_project):
     project = new_project()
     project.run("--cores", "2", "--config", "seed=1", "--", "mtsc_fig1")
     results = project.results()

@@ -129,7 +129,7 @@ def test_one_number_that_was_changed_is_found_by_name(made_up, tmp_path):
     assert "agrees: false" in (made_up.folder / "certificate/codecheck.yml").read_text()
 
 
-def test_data_of_others_are_fetched_again_and_without_them_nothing_agrees(undisturbed, tmp_path):
+def test_data_of_others_are_fetched_again_or_nothing_agrees(undisturbed, tmp_path):
     project = archived(undisturbed.copy(tmp_path / "project"))
     code, outcomes, said = verify(project, CRATE, "--jobs", 20)
     assert code == 0, said

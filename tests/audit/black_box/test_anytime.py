@@ -195,7 +195,7 @@ def test_tight_noise_is_rarely_convicted_by_learned_statistics():
 
 
 @pytest.mark.slow
-def test_choosing_on_the_runs_that_count_would_convict_far_too_often(monkeypatch):
+def test_choosing_on_counted_runs_would_convict_too_often(monkeypatch):
     """A claim of epsilon = 0 on noise in 20 columns, each read by a statistic of its own."""
 
     def column(k):

@@ -57,7 +57,7 @@ def test_draws_needed_is_the_least_number_that_suffices(epsilon, delta, probabil
         assert (_bounds.epsilon_bound(low, high, delta) > epsilon) == (draws == needed)
 
 
-def test_without_a_hit_epsilon_stays_below_the_logarithm_of_the_draws():
+def test_no_hit_bounds_epsilon_by_the_logarithm_of_draws():
     """e^epsilon < n p / ln(4 / alpha) for an event of probability p that the other never has."""
     needed = draws_needed(6.0, probability=1.0)
     assert needed == pytest.approx(math.exp(6) * math.log(4 / 0.05), rel=0.05)
@@ -80,7 +80,7 @@ def test_bad_parameters_are_named(arguments, reason):
         draws_needed(**arguments)
 
 
-def test_counts_of_an_attack_give_bounds_in_whichever_direction_tells_more():
+def test_counts_bound_epsilon_in_the_better_direction():
     """The same bound if data sets change places, or if the event is what does not happen."""
     direct = bounds_from_counts(30, 200, 1, 300, epsilon=0.5, delta=0.01)
     assert bounds_from_counts(1, 300, 30, 200, epsilon=0.5, delta=0.01) == direct
@@ -92,7 +92,7 @@ def test_counts_of_an_attack_give_bounds_in_whichever_direction_tells_more():
     assert bounds_from_counts(5, 10, 5, 10, epsilon=0.5) == (0, 0)
 
 
-def test_bounds_from_counts_are_both_right_with_the_stated_probability():
+def test_both_bounds_hold_with_the_stated_probability():
     """All pairs of counts, exactly, where epsilon = ln 4 and delta = 0.4 at epsilon = ln 2."""
     p, q, n = 0.8, 0.2, 25
     hits = np.arange(n + 1)

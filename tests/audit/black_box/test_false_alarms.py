@@ -88,7 +88,7 @@ def test_sound_mechanisms_are_rarely_convicted(name):
 
 @pytest.mark.system
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "exponential"])
-def test_sound_mechanisms_are_rarely_convicted_by_learned_statistics(name):
+def test_learned_statistics_rarely_convict_sound_mechanisms(name):
     """Of the two answers of randomised response there is nothing to learn but which is which."""
     mechanism, epsilon, delta, _ = TIGHT[name]
     limit = int(stats.binom.isf(ALPHA, 60, STATED))
@@ -103,7 +103,7 @@ def noise_columns(k):
     return statistic
 
 
-def test_choosing_on_the_draws_that_certify_would_convict_far_too_often(monkeypatch):
+def test_choosing_on_certifying_draws_convicts_too_often(monkeypatch):
     """The same test, of an auditor that does not hold runs out; a claim of epsilon = 0 is tight."""
     mechanism = batched(lambda data, rng, n: rng.normal(size=(n, 20)))
     statistics = [noise_columns(k) for k in range(20)]

@@ -52,7 +52,7 @@ def _excludes_many(outputs):
 excludes.many = _excludes_many
 
 
-def test_every_output_of_the_textbook_sampler_is_reachable_from_its_value():
+def test_the_textbook_sampler_reaches_every_output():
     """Else the attack would exclude wrongly; and many are not reachable from the other value."""
     for value in (0.0, 1.0):
         outputs = textbook(value, np.random.default_rng(0), 20_000)
@@ -97,7 +97,7 @@ def audit_of_fine_bits(name, source):
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_lost_low_order_bits_convict_noise_that_is_added_in_floating_point(name):
+def test_lost_low_order_bits_convict_floating_point_noise(name):
     result = audit_of_fine_bits(name, None)
     assert result.verdict == "violated"
     assert result.epsilon_event.other_hits == 0

@@ -100,7 +100,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("seed", range(3))
-def test_mechanisms_broken_on_purpose_are_convicted_without_being_told_how(name, seed):
+def test_broken_mechanisms_are_convicted_without_hints(name, seed):
     mechanism, data, neighbour = BROKEN[name]
     result = audit_mechanism(mechanism, data, neighbour, 1.0, 0.0, 8000, random_state=seed)
     assert result.verdict == "violated"

@@ -46,7 +46,7 @@ def test_the_bound_is_right_with_the_stated_probability(order, p, q):
 
 
 @pytest.mark.parametrize("order", [1.01, 2.0, 50.0])
-def test_the_bound_is_the_divergence_of_the_bounded_probabilities(order):
+def test_the_bound_is_the_divergence_of_probabilities(order):
     low = stats.beta.ppf(0.0125, 900, 101)
     high = stats.beta.ppf(1 - 0.0125, 31, 970)
     found = renyi_bound_from_counts(900, 1000, 30, 1000, order=order)
@@ -86,9 +86,7 @@ def audits_of_normal_noise():
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 10.0])
-def test_normal_noise_is_not_found_worse_than_it_is_in_more_than_few_audits(
-    order, audits_of_normal_noise
-):
+def test_gaussian_noise_is_rarely_found_worse_than_it_is(order, audits_of_normal_noise):
     """Its divergence is order / 2 for a change of one standard deviation."""
     found = np.array([audit.renyi_lower_bound(order) for audit in audits_of_normal_noise])
     assert (found > order / 2).sum() <= stats.binom.isf(1e-4, 200, 0.05)
@@ -108,7 +106,7 @@ def test_an_audit_finds_what_its_events_imply(order):
     assert 0.95 * max(implied) < found < max(implied) < order / 2
 
 
-def test_a_wrong_claim_in_concentrated_privacy_is_shown_at_an_order():
+def test_a_wrong_zcdp_claim_is_shown_at_an_order():
     """Noise of deviation 0.5 is 2-zCDP; the claim is of a quarter of that, 0.5."""
 
     def log_density(output, data):

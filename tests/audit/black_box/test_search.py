@@ -104,7 +104,7 @@ class Needle:
 
 
 @pytest.mark.system
-def test_a_guided_search_finds_a_needle_that_random_proposals_miss_with_more_runs():
+def test_a_guided_search_finds_what_random_ones_miss():
     guided, random = Needle(), Needle()
     move = move_one(box_record, box)
     found = search_pair(guided, box_pair, 2.5, 0.0, 128, 8000, identity, 0, move=move)
@@ -132,7 +132,7 @@ def test_a_guided_search_counts_its_pairs_and_repeats():
     np.testing.assert_array_equal(first.data, second.data)
 
 
-def test_a_guided_search_convicts_sound_mechanisms_in_few_of_all_searches():
+def test_guided_searches_rarely_convict_sound_mechanisms():
     """The claim is tight on every pair, so that the search can but pick the luckiest."""
     rng = np.random.default_rng(11)
 

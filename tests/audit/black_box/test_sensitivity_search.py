@@ -134,7 +134,7 @@ def test_plateaus_are_crossed(seed):
     assert search(lambda X: np.floor(8 * X.sum(axis=1)).sum(), 4, 6000, seed) == 32
 
 
-def test_steps_stay_within_the_size_of_the_domain_where_nothing_is_gained():
+def test_steps_stay_within_the_domain_without_gain():
     """A step is at most the extent of what was drawn, times a normal number: 1 + 6 at most."""
     proposed = []
 

@@ -61,9 +61,7 @@ def test_the_mean_wealth_against_what_is_true_is_1(p, q):
         (2.0, 0.0, 0.1, Counts(0, 0, 0, 0)),
     ],
 )
-def test_a_tight_claim_is_ever_convicted_with_probability_alpha_at_most(
-    alpha, epsilon, delta, q, before
-):
+def test_a_tight_claim_is_convicted_with_alpha_at_most(alpha, epsilon, delta, q, before):
     """Exactly, by going through all counts of 60 pairs of runs, looked at after each pair."""
     p = math.exp(epsilon) * q + delta
     n_runs, convicted = 60, 0.0
@@ -123,7 +121,7 @@ def test_bounds_are_where_the_region_ends():
     assert log_wealth(one, 0.6, high) == pytest.approx(-math.log(alpha), abs=1e-6)
 
 
-def test_no_hit_at_all_bounds_epsilon_by_the_logarithm_of_the_runs():
+def test_no_hit_bounds_epsilon_by_the_logarithm_of_runs():
     for n in (10, 1000, 100_000):
         bound = wealth(n, n, 0, n).epsilon_bound(0.0, 0.05)
         assert 0.0 < bound < math.log(n)

@@ -112,7 +112,7 @@ def test_sound_mechanisms_are_rarely_convicted():
     assert len(convicted) <= stats.binom.isf(1e-4, len(corrected), 0.05), convicted
 
 
-def test_geometric_noise_that_is_drawn_again_has_the_stated_loss():
+def test_redrawn_geometric_noise_has_the_stated_loss():
     fault = FAULTS["redrawn_geometric"]
     places = np.arange(6)
     laws = [fault.log_density(places, data) for data in range(6)]

@@ -433,7 +433,7 @@ def test_what_is_not_told_may_cost_less():
     assert "1.5 where 1 is claimed, if all" in report.remarks[0]
 
 
-def test_one_number_of_noise_counts_once_and_must_not_be_for_what_moves_apart():
+def test_one_number_of_noise_counts_for_one_release():
     def shared(data, rng):
         return data - 2.0 * rng.laplace(size=1)
 
@@ -454,7 +454,7 @@ def test_noise_of_another_generator_than_the_given_one():
     assert with_a_claim(own, [0, 0], [1, 0], 1.0).verdict == "nothing found"
 
 
-def test_draws_whose_law_may_be_of_the_data_acquit_nobody_and_convict_nobody():
+def test_noise_with_a_law_of_the_data_decides_nothing():
     def response(data, rng):
         return bool(rng.random() < data[0])
 

@@ -152,7 +152,7 @@ def test_a_planted_fault_is_named(model, plant, kind, monkeypatch):
     assert look_inside(model, n_pairs=8, random_state=1).verdict == "nothing found"
 
 
-def test_the_noise_of_levels_is_acquitted_where_the_planted_factor_is_1(monkeypatch):
+def test_noise_of_levels_is_acquitted_at_a_factor_of_1(monkeypatch):
     """The share is what convicts above, not the way in which it is planted."""
     with monkeypatch.context() as patch:
         scale_noise_of_second_level(patch, lambda first: 1.0)

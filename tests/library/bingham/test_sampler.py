@@ -240,7 +240,7 @@ def test_guesses_of_kappa_leave_the_law_as_it_is(guesses):
     assert np.isneginf(kappas[2:]).all()
 
 
-def test_rotating_the_moved_frame_to_eigenvectors_breaks_invariance():
+def test_rotating_the_frame_to_eigenvectors_breaks_invariance():
     """The trap that the module's description warns of, seen by the test above."""
     reference = by_importance(REFERENCE_MATRIX, 3, 200_000, seed=0)
     rng = np.random.default_rng(1)

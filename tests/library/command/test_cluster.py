@@ -139,7 +139,7 @@ def test_a_report_begins_with_the_guarantee_and_the_clusters_in_words(of_csv):
     assert report.index("factor of 7.4") < old.start() < report.index("<svg")
 
 
-def test_bounds_that_nobody_knows_are_found_on_a_part_of_the_budget(table, tmp_path, capsys):
+def test_unknown_bounds_are_found_on_a_part_of_the_budget(table, tmp_path, capsys):
     out = tmp_path / "out"
     ledger = tmp_path / "ledger.json"
     Budget.open(ledger, 2.0, 1e-6)

@@ -349,7 +349,7 @@ def test_a_first_fit_that_takes_long_shows_that_it_runs(monkeypatch, is_terminal
             time.sleep(0.01)
 
 
-def test_nothing_slow_is_imported_before_the_arguments_are_understood():
+def test_nothing_slow_is_imported_before_arguments():
     program = (
         "import sys; from privclust.command import main\n"
         "try: main(['sketch', '--help'])\n"
@@ -450,7 +450,7 @@ def test_the_same_sketches_in_any_order_give_the_same_clusters(run):
     assert run("decode", "a.h5", "b.h5", "c.h5", "--clusters", "4", "--seed", "5")[1] not in found
 
 
-def test_decode_repeats_the_guarantee_and_refuses_what_cannot_be_merged(run):
+def test_decode_repeats_the_guarantee_and_refuses_merges(run):
     run("sketch", "x.npy", "-o", "a.h5", *DRAWN, "--epsilon", "3")
     run("sketch", "x.npy", "-o", "b.h5", "--like", "a.h5")
     run("sketch", "x.npy", "-o", "c.h5", *DRAWN[:-1], "2")

@@ -188,7 +188,7 @@ def test_a_report_needs_declared_columns_and_a_free_folder(run):
     assert (code, "declared columns differ" in err) == (1, True)
 
 
-def test_nothing_of_a_table_decides_between_a_result_and_an_error(run):
+def test_no_entry_of_a_table_causes_an_error(run):
     """Also where no row can be read: of noise alone."""
     Path("odd.csv").write_text("age,income,plan\n" + "x,,gold\n" * 50)
     for neighbours in ("replace_one", "add_remove"):
@@ -215,7 +215,7 @@ def test_a_weak_guarantee_says_so(run, declared):
     assert not any("weak" in caveat for caveat in Sketch.load("h.h5").guarantee.caveats)
 
 
-def test_a_file_whose_columns_are_not_those_of_its_features_is_refused(run):
+def test_a_file_with_columns_of_other_features_is_refused(run):
     done(run, "sketch", "a.csv", "-o", "s.h5", *DRAWN)
     sketch = Sketch.load("s.h5")
     other = replace(sketch.table, columns={"<script>": (0.0, 1.0)}, unread=None)

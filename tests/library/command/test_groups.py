@@ -49,7 +49,7 @@ def sketched(run, *arguments, to="s.h5"):
 
 
 @pytest.mark.parametrize("kind", ["clusters", "subspaces"])
-def test_persons_split_over_files_of_any_format_give_the_sketch_of_the_library(run, kind):
+def test_persons_over_several_files_give_the_same_sketch(run, kind):
     """In three files, of which one has the numbers as text, one as whole numbers."""
     frame = visits()
     first, second, third = frame[:200], frame[200:201], frame[201:]
@@ -205,7 +205,7 @@ def test_a_public_sample_may_have_the_column_or_not(run, has_names):
     assert "variance estimated on the public sample" in err
 
 
-def test_a_ledger_of_added_rows_refuses_groups_before_anything_is_read(run):
+def test_a_ledger_of_added_rows_refuses_groups_first(run):
     Budget.open("ledger.json", epsilon=5.0, delta=1e-6, neighbours="add_remove")
     options = (*DRAWN, *GROUPS, *HIDES_NUMBER, "--budget", "ledger.json")
     code, _, err = run("sketch", "x.csv", "-o", "s.h5", *options)
@@ -218,7 +218,7 @@ def test_a_ledger_of_added_rows_refuses_groups_before_anything_is_read(run):
 
 
 @pytest.mark.parametrize("change", ["more", "less", "other"])
-def test_files_that_change_between_the_two_passes_give_no_sketch(run, monkeypatch, change):
+def test_files_that_change_between_passes_give_no_sketch(run, monkeypatch, change):
     """A person with a record more than was counted would have more than one share."""
     real, n_readings = _records.records_of, []
 

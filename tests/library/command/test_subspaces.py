@@ -69,7 +69,7 @@ def test_devices_are_one(run):
 @pytest.mark.parametrize(
     ("options", "chosen"), [(PRIVATE, ("auto", "auto")), (HIDES_NUMBER, ("auto", "2"))]
 )
-def test_private_subspaces_are_found_and_promise_what_the_sketch_does(run, options, chosen):
+def test_private_subspaces_are_found_and_promised(run, options, chosen):
     code, _, err = run("sketch", "x.npy", "-o", "s.h5", "--subspaces", *options)
     assert code == 0
     assert "(1, 1e-06)-differential privacy" in err

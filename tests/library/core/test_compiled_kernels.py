@@ -195,7 +195,7 @@ def digests(names, cache, variables=None):
 
 
 @pytest.mark.system
-def test_bits_of_all_kernels_depend_neither_on_the_cache_nor_on_the_order(tmp_path):
+def test_bits_of_kernels_depend_on_no_cache_and_no_order(tmp_path):
     names = list(CASES)
     first = digests(names, tmp_path)
     assert set(first) == set(names)
@@ -203,7 +203,7 @@ def test_bits_of_all_kernels_depend_neither_on_the_cache_nor_on_the_order(tmp_pa
 
 
 @pytest.mark.system
-def test_sums_over_rows_have_the_same_bits_on_the_plainest_processor(tmp_path):
+def test_sums_have_the_same_bits_on_the_plainest_processor(tmp_path):
     """What noise is added to; what is decoded from it may end in other digits."""
     oldest = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     here = {name: digest(case) for name, case in RELEASED.items()}
@@ -286,7 +286,7 @@ print(twice(np.ones(3)))
 """
 
 
-def test_a_kernel_is_renewed_when_what_it_calls_or_reads_from_elsewhere_changes(tmp_path):
+def test_a_kernel_is_renewed_when_its_parts_change(tmp_path):
     caller = "from privclust.core.compiled import kernel\nfrom constants import FACTOR\n"
     caller += "from called import total\n\n@kernel()\ndef twice(x):\n    return FACTOR * total(x)\n"
     called = "from privclust.core.compiled import part\n\n@part()\ndef total(x):\n"
@@ -316,7 +316,7 @@ if __name__ == "__main__":
     print(json.dumps(results))
 
 
-def test_the_first_process_says_that_it_compiles_and_later_ones_are_silent(tmp_path):
+def test_only_the_first_process_says_that_it_compiles(tmp_path):
     script = (
         "import numpy as np\n"
         "from privclust.core.lloyd import _lower_distances, _row_at\n"

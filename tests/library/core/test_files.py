@@ -21,7 +21,7 @@ def test_who_may_read_a_file_is_what_the_umask_says(tmp_path, umask, mode):
     assert file.read_text() == "second"
 
 
-def test_a_block_that_ends_badly_leaves_the_file_and_nothing_beside_it(tmp_path):
+def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path):
     file = tmp_path / "folder" / "kept.txt"
     write_text(file, "first")
 

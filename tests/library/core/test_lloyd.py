@@ -158,7 +158,7 @@ def test_no_rows_and_rows_that_are_no_numbers():
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 100])
-def test_rows_at_the_border_of_the_ball_are_no_longer_than_1_as_represented(d):
+def test_rows_at_the_border_of_the_ball_have_at_most_norm_1(d):
     """In whole numbers, for directions in which rounding adds most."""
     rng = np.random.default_rng(d)
     directions = rng.standard_normal((2000, d))

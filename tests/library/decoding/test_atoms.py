@@ -104,7 +104,7 @@ def test_what_single_precision_cannot_hold_stays_as_it_is(what, size):
 
 
 @pytest.mark.parametrize("n_variances", [1, 3])
-def test_gradient_of_the_packed_problem_is_that_of_finite_differences(n_variances):
+def test_the_packed_gradient_is_that_of_differences(n_variances):
     """Central differences of step 1e-5: errors of 1e-10 by curvature, 1e-9 by rounding."""
     k, d, m = 3, 2, 150
     omega, z, weights, centers, _ = example(k, d, m, seed=1)

@@ -80,7 +80,7 @@ def test_scores_are_least_at_the_number():
     assert again.scores.tobytes() == count.scores.tobytes()
 
 
-def test_clusters_below_the_least_weight_are_not_seen_and_those_well_above_are():
+def test_clusters_are_seen_from_the_least_weight_on():
     """A cluster of 3,000 rows, and one of half or of twice the least weight."""
     rng = np.random.default_rng(0)
     frequencies = draw_frequencies(2, 500, variance=20.0, random_state=0)

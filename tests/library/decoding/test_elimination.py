@@ -38,7 +38,7 @@ def gram(n_atoms, rng):
 
 @pytest.mark.parametrize(("n_atoms", "n_left"), [(1, 1), (8, 3), (23, 3), (60, 40)])
 @pytest.mark.parametrize("seed", range(5))
-def test_atoms_and_weights_are_those_of_refitting_at_every_deletion(n_atoms, n_left, seed):
+def test_atoms_and_weights_are_those_of_refitting(n_atoms, n_left, seed):
     task = gram(n_atoms, np.random.default_rng(seed))
     for least in (math.inf, 0.1):
         weights, kept = eliminated(*task, n_left, least)
@@ -62,7 +62,7 @@ def test_the_order_of_atoms_does_not_matter(seed):
         np.testing.assert_allclose(turned[back], weights, atol=1e-9)
 
 
-def test_none_is_left_where_all_lower_the_residual_by_too_little():
+def test_none_is_left_where_all_lower_the_residual_little():
     weights, kept = eliminated(np.eye(3), np.array([0.5, -1.0, 1.0]), 0, 1.5)
     assert len(weights) == len(kept) == 0
     weights, kept = eliminated(np.eye(3), np.array([0.5, -1.0, 1.0]), 0, 0.3)

@@ -148,7 +148,7 @@ def test_a_shared_spread_stays_isotropic(monkeypatch):
         decode(sketch, 2, spread="per_cluster", random_state=0)
 
 
-def test_covariances_that_cannot_pay_are_not_fitted_and_not_missed(monkeypatch):
+def test_covariances_that_cannot_pay_are_not_fitted(monkeypatch):
     fitted = []
 
     def counted(*arguments, **how):

@@ -44,7 +44,7 @@ def test_equal_clusters_keep_the_moments_of_one_gaussian(d, k):
     assert again is moments
 
 
-def test_a_wrong_level_of_all_features_is_not_taken_for_rows_far_away():
+def test_a_wrong_level_of_features_is_no_row_far_away():
     """A noisy number of rows is off by some per cent: the features of all rows are too large."""
     rng = np.random.default_rng(0)
     d, box = 8, Box(np.full(8, -1.0), np.full(8, 1.0))
@@ -73,7 +73,7 @@ def test_small_clusters_far_from_one_of_most_rows_are_found(d, k):
         assert squares[0] < 1.05 * squares[1]
 
 
-def test_equal_clusters_in_many_dimensions_are_not_taken_for_one_and_far_rows():
+def test_equal_clusters_are_not_one_and_far_rows():
     """Sixteen blobs in 128 dimensions, seen along eight directions; their number is noisy."""
     X = make_blobs(n_samples=20_000, n_features=128, centers=16, random_state=1)[0]
     X -= X.mean(axis=0)
@@ -118,7 +118,7 @@ def sse_with_one_cluster_far_away(weight, seed):
     return squares[0] / squares[1]
 
 
-def test_what_is_smaller_than_the_least_weight_is_missed_and_what_is_larger_seen():
+def test_clusters_are_missed_below_the_least_weight():
     """A third of it in none of 8 fits, three times as much in all."""
     for seed in range(8):
         budget = {"epsilon": 0.1, "delta": 1e-6, "random_state": seed}

@@ -126,7 +126,7 @@ def test_rows_that_are_all_equal(options, n):
 
 
 @pytest.mark.parametrize("options", METHODS)
-def test_known_moments_help_where_frequencies_are_too_high_to_tell_them(options):
+def test_known_moments_help_where_frequencies_are_too_high(options):
     X = CENTERS[np.arange(600) % 3] + 0.2 * np.random.default_rng(0).standard_normal((600, 2))
     sketch = sketch_of(X, variance=0.2)
     known = Moments(X.mean(axis=0), X.var(axis=0))
@@ -347,7 +347,7 @@ def test_command_decodes_a_file(tmp_path, capsys, private):
 # --- what is said of it ---------------------------------------------------------------------------
 
 
-def test_the_summary_says_how_much_is_explained_and_what_noise_hides():
+def test_the_summary_says_what_is_explained_and_hidden():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-3, 0.5, (500, 2)), rng.normal(3, 0.5, (500, 2))])
     exact = sketch_of(X, 60, variance=1.0)

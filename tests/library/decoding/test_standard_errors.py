@@ -202,7 +202,7 @@ def test_points_have_no_standard_errors():
 
 
 @pytest.mark.parametrize("with_normal", [False, True])
-def test_rows_in_few_places_have_errors_no_smaller_than_they_are(with_normal):
+def test_errors_of_rows_in_few_places_are_large_enough(with_normal):
     """Of places without width, alone or beside a normal column, as a table's categories are."""
     rng = np.random.default_rng(2)
     places = np.array([-1.0, 1.0])

@@ -389,7 +389,7 @@ def test_bad_rows():
         model().fit(X, None)
 
 
-def test_refused_rows_are_not_quoted_and_stand_outside_of_the_guarantee():
+def test_refused_rows_are_not_quoted():
     X, Z, _ = three_groups()
     fitted = model().fit(X, Z)
     assert any("tells of them" in caveat for caveat in fitted.guarantee_.caveats)

@@ -87,7 +87,7 @@ def log_densities(moments, c):
 
 
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_exponential_loss_is_at_most_epsilon_and_nearly_attained(neighbours):
+def test_exponential_loss_nearly_attains_epsilon(neighbours):
     """Exact densities on the circle, over pairs of rows; concentrated data come nearest."""
     epsilon = 0.8
     fitted = model(1, mechanism="exponential", epsilon=epsilon, neighbours=neighbours).fit(
@@ -227,7 +227,7 @@ def test_any_number_of_rows_where_it_is_private(mechanism):
         model(1, mechanism=mechanism).fit(np.zeros((0, 4)))
 
 
-def test_whether_an_epsilon_is_too_large_does_not_depend_on_a_private_number_of_rows():
+def test_the_largest_epsilon_does_not_depend_on_row_counts():
     settings = {"mechanism": "exponential", "neighbours": "add_remove", "epsilon": 1e3}
     messages = set()
     for n in (0, 1, 1000):
@@ -270,7 +270,7 @@ def test_a_fit_is_charged_before_the_rows_are_summed_up(mechanism, monkeypatch):
         model(1, mechanism=mechanism, epsilon=0.5).fit(ellipsoid(100))
 
 
-def test_noise_that_hides_components_is_told_from_what_is_released():
+def test_hidden_components_are_told_from_the_release():
     """For 20 seeds each: at epsilon 1e-9, with one row, and never where the gap is 3 T or more."""
     X = np.repeat(np.eye(4)[:2], 2000, axis=0)  # two eigenvalues of 2000: T is 41 at epsilon 1
     for seed in range(20):

@@ -273,7 +273,7 @@ def test_guarantees():
         assert "Theorem 2" in str(stated)
 
 
-def test_the_printed_noise_without_the_leak_is_worth_more_than_it_says():
+def test_printed_noise_without_the_leak_is_worth_more():
     """Theorem 2 over-estimates, so that the real epsilon is far below the one asked for."""
     X, y = images(1000, 100)
     model = PrivateMail(variant="paper", label_after_noise=False, random_state=0).fit(X, y)
@@ -346,7 +346,7 @@ def test_an_exchange_of_the_query_stays_within_its_sensitivity(variant, sigma, n
     assert 0.0 < furthest <= 1.0
 
 
-def test_dummies_leave_the_printed_form_private_and_not_the_released_code():
+def test_dummies_protect_the_printed_form_only():
     X, y = images(200, 10)
     for variant, most in (("paper", 0.1), ("code", np.inf)):
         stated = PrivateMail(
@@ -491,7 +491,7 @@ def guessed(n_classes):
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1])
-def test_the_label_alone_carries_the_recall_of_the_released_code(epsilon):
+def test_the_label_alone_carries_the_recall(epsilon):
     """With 60 classes, above the 2 pi^2 / alpha = 33 from which labels take over (see `SMLQ`)."""
     params = {"variant": "code", "epsilon": epsilon}
     permuted = np.random.default_rng(2).permutation
@@ -578,7 +578,7 @@ def test_equal_images_of_a_class_are_as_one():
     np.testing.assert_allclose(one.public_map(X), three.public_map(X), atol=1e-6)
 
 
-def test_the_map_does_not_depend_on_signs_that_a_library_chooses(monkeypatch):
+def test_the_map_does_not_depend_on_signs_of_a_library(monkeypatch):
     X, y = images()
     expected = PrivateMail(random_state=0).fit(X, y).public_map(X)
 

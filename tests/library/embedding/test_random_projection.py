@@ -123,7 +123,7 @@ def test_attribute_noise_promises_whole_rows_what_follows():
     assert found.guarantee_.caveats[0].startswith("(0.7, 1e-05) for neighbours that differ by")
 
 
-def test_attribute_noise_without_a_norm_bound_promises_rows_nothing():
+def test_attribute_noise_without_bounds_promises_nothing():
     found = model(neighbours="attribute", norm_bound=None).fit(100.0 * unit_rows())
     assert found.guarantee_.definition == "none"
     assert "by any amount" in " ".join(found.guarantee_.caveats)
@@ -198,7 +198,7 @@ def test_bad_rows():
             model(**params).fit(unit_rows()).transform(X)
 
 
-def test_noise_from_another_source_leaves_the_projection_and_the_model_alone():
+def test_the_source_of_noise_does_not_change_the_projection():
     X, fitted = unit_rows(5), model().fit(unit_rows())
     first, again = (fitted.with_noise_from(7).transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, again)

@@ -27,7 +27,7 @@ def parties(obfuscate=False, **params):
     return client, RetrievalServer(model, *public, *gallery)
 
 
-def test_with_little_noise_the_neighbours_are_those_of_the_public_map():
+def test_little_noise_keeps_the_neighbours_of_the_public_map():
     client, server = parties(epsilon=1e4)
     X, y = images(10, seed=2)
     for x, label in zip(X, y, strict=True):

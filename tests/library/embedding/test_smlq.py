@@ -41,7 +41,7 @@ def dense_labels(y, variant, width):
 
 @pytest.mark.parametrize("kernel", [None, *WIDTHS])
 @pytest.mark.parametrize("variant", ["paper", "code"])
-def test_iterates_and_objectives_are_those_of_the_dense_formulas(variant, kernel):
+def test_iterates_are_those_of_the_dense_formulas(variant, kernel):
     X, y = images()
     found = SMLQ(
         3, sigma=3.0, alpha=0.7, variant=variant, kernel=kernel, n_iter=4, random_state=1

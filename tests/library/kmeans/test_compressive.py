@@ -232,7 +232,7 @@ def test_all_releases_together_cost_the_budget(
         assert fit.sketch_.guarantee == promise
 
 
-def test_what_the_sketch_promises_in_a_file_is_what_the_fit_does(tmp_path):
+def test_a_file_promises_what_the_fit_does(tmp_path):
     """Its frequencies come from the pilot, so that it tells of both."""
     fit = model(**PRIVATE).fit(three_groups())
     fit.sketch_.save(tmp_path / "s.h5")
@@ -356,7 +356,7 @@ def test_nothing_of_the_rows_is_kept_but_labels(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_one_row_moves_what_is_released_no_further_than_its_sensitivity(
+def test_one_row_moves_a_release_by_its_sensitivity_at_most(
     monkeypatch, dtype, neighbours, remembering_decoders
 ):
     """Rows in the box, far outside of it and at the border; all releases of a fit."""
@@ -408,7 +408,7 @@ def test_noise_has_the_scale_that_the_guarantee_states(monkeypatch, delta, noise
         assert stats.kstest(np.concatenate(drawn), law.cdf).pvalue > 1e-4
 
 
-def test_noise_is_new_in_each_call_and_independent_of_the_frequencies(monkeypatch):
+def test_noise_is_new_in_each_call(monkeypatch):
     """With a seed too: same rows twice, noise that has nothing to do with the first."""
     X = three_groups(200)
     with monkeypatch.context() as patch:
@@ -589,7 +589,7 @@ def test_privacy_is_the_default():
 
 @pytest.mark.parametrize("variance", [None, 9.0])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_a_fit_is_charged_as_a_whole_before_anything_is_released(monkeypatch, variance, neighbours):
+def test_a_fit_is_charged_before_anything_is_released(monkeypatch, variance, neighbours):
     events = []
     monkeypatch.setattr(module, "charge", events.append)
     seen = Recorded.during(monkeypatch)
@@ -689,7 +689,7 @@ def test_bounds_that_do_not_cover_the_data_are_told(neighbours):
         assert said == ""
 
 
-def test_data_anywhere_within_the_bounds_are_not_said_to_lie_outside():
+def test_data_within_the_bounds_are_not_said_to_lie_outside():
     """One corner, corners and faces: 0.2 % at most each; 23 fits.
 
     Rows that all are in one corner are the nearest to being outside: most fits are to them.
@@ -716,7 +716,7 @@ def test_labels_stay_with_the_data():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("scale", [1e200, 1e-90])
-def test_data_whose_squares_or_frequencies_are_no_numbers_are_refused(scale):
+def test_data_with_squares_that_overflow_are_refused(scale):
     with pytest.raises(ValueError, match=r"X must have a magnitude of at most .* rescale X"):
         model().fit(scale * three_groups(20))
 
@@ -741,7 +741,7 @@ def test_the_default_number_of_frequencies(n_unknowns, m):
     assert number_of_frequencies(n_unknowns) == m
 
 
-def test_the_guarantee_tells_the_pilot_from_the_sums_and_takes_either_dash():
+def test_the_guarantee_names_pilot_and_sums():
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 2))
     first, second = (
         CompressiveKMeans(
@@ -760,7 +760,7 @@ def test_the_guarantee_tells_the_pilot_from_the_sums_and_takes_either_dash():
     assert shares[0] > shares[1]
 
 
-def test_the_error_of_the_mean_inertia_is_that_of_tight_clusters():
+def test_the_error_of_the_inertia_is_that_of_tight_clusters():
     """Errors over standard errors have a mean square of 1; limits leave out one case in 1,000.
 
     The decoded mixture is far wider than these clusters. With its own error the mean was 0.07.

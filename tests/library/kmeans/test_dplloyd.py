@@ -275,7 +275,7 @@ def test_bad_parameters(params, message):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_rows_that_are_not_numbers_are_refused_where_none_are_clipped(bad):
+def test_rows_that_are_not_numbers_are_refused_unclipped(bad):
     X = three_groups(20)
     X[3, 1] = bad
     for params in ({"out_of_bounds": "error"}, {"norm_bound": None}):

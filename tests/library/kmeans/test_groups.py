@@ -106,7 +106,7 @@ def test_sums_do_not_depend_on_the_order_of_rows_nor_on_threads():
     assert same(whole, FeatureSums(frequencies(), n_threads=3).add(X, groups))
 
 
-def test_streams_give_the_bytes_of_the_whole_wherever_a_group_lies(tmp_path):
+def test_streams_give_the_same_bytes_for_any_order_of_groups(tmp_path):
     X, groups = visits()
     order = np.random.default_rng(1).permutation(len(X))
     X, groups = X[order], groups[order]
@@ -174,7 +174,7 @@ def test_one_group_moves_the_sums_by_no_more_than_a_row_may(dtype):
     assert largest > 0.6
 
 
-def test_noise_and_guarantee_are_those_of_rows_and_name_the_unit(tmp_path):
+def test_noise_of_groups_is_that_of_rows_and_names_the_unit(tmp_path):
     X, groups = visits()
     exact = Sketch.of(X, frequencies(), groups=groups)
     private = release(exact, 1.0, 1e-6, random_state=0)
@@ -239,7 +239,7 @@ def test_the_number_of_groups_refuses_nothing():
     assert np.isfinite(model().fit(X, groups=groups % 2).cluster_centers_).all()
 
 
-def test_the_same_seed_gives_the_same_bytes_whatever_the_names_of_groups_are():
+def test_names_of_groups_do_not_change_a_seeded_fit():
     X, groups, _ = heavy_users(300)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -248,7 +248,7 @@ def test_the_same_seed_gives_the_same_bytes_whatever_the_names_of_groups_are():
     assert first.cluster_centers_.tobytes() == other.cluster_centers_.tobytes()
 
 
-def test_a_ledger_of_rows_counts_fits_of_groups_where_they_imply_it():
+def test_a_ledger_of_rows_counts_fits_of_groups():
     """Exchanging a row exchanges its group; a row more is no group more."""
     X, groups, _ = heavy_users(300)
     with warnings.catch_warnings():

@@ -44,7 +44,7 @@ def inertia(X, centers):
 # --- what is released ------------------------------------------------------------------------
 
 
-def test_sums_are_of_each_row_by_itself_in_any_order_and_company():
+def test_sums_are_of_each_row_by_itself():
     """To the bit, also beside rows of 1e6: float sums would swallow the last bits of small ones."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 7)) * np.where(rng.random(5000) < 0.1, 1e6, 1e-3)[:, None]

@@ -87,7 +87,7 @@ def test_plus_plus_draws_by_squared_distance():
     assert stats.chisquare(counts[can_be], 4000 * expected[can_be]).pvalue > 1e-4
 
 
-def test_of_several_draws_by_k_means_plus_plus_that_of_least_error_is_taken():
+def test_the_best_of_several_starts_is_taken():
     """The probabilities of both centers among four places, over all pairs of draws."""
     X, rng = np.array([[0.0], [1.0], [3.0], [7.0]]), np.random.default_rng(0)
     expected = np.zeros((4, 4))

@@ -14,7 +14,7 @@ FAR_APART = np.arange(1000.0)[:, None] * 100.0
     ("draw", "deviation", "stated"),
     [("laplace", np.sqrt(2.0), 0.5 * np.exp(-3 * np.sqrt(2))), ("normal", 1.0, 0.00135)],
 )
-def test_clusters_without_rows_and_with_many_are_told_as_often_as_stated(draw, deviation, stated):
+def test_clusters_are_detected_as_often_as_stated(draw, deviation, stated):
     """200,000 clusters each; within 5 deviations of the stated rates, of two-sided 1e-6."""
     rng = np.random.default_rng(0)
     passed = failed = 0
@@ -28,7 +28,7 @@ def test_clusters_without_rows_and_with_many_are_told_as_often_as_stated(draw, d
     assert abs(failed / 200_000 - stated) < spread
 
 
-def test_centers_that_noise_may_have_moved_onto_each_other_are_not_clear():
+def test_centers_that_noise_may_have_merged_are_not_clear():
     counts = np.full(2, 100.0)
     for distance, expected in ((0.39, False), (0.41, True)):
         centers = np.array([[0.0, 0.0], [distance, 0.0]])

@@ -213,7 +213,7 @@ def test_intervals_cover_at_their_level_and_are_not_too_wide(d, rows):
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_errors_are_marked_where_clusters_are_narrower_than_cells(d):
+def test_errors_of_clusters_narrower_than_cells_are_marked(d):
     """Those marked reliable cover at their level, the others do not."""
     inside, outside, wide = [], [], []
     for seed in range(60):

@@ -87,7 +87,7 @@ def noise_log(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_nothing_but_noised_sums_of_the_data_reaches_the_outcome(noise_log, kind):
+def test_only_noisy_sums_reach_the_outcome(noise_log, kind):
     """Given the same releases, any data of the same shape give the same bytes."""
     X = rows(500)
     found, _, _, outcomes = noise_log(model(covariance_type=kind), X)

@@ -158,9 +158,7 @@ def test_map_estimate_maximises_the_expected_log_posterior(random_mixture, covar
 
 
 @pytest.mark.parametrize("covariance_type", TYPES)
-def test_prior_density_does_not_depend_on_how_a_covariance_is_stored(
-    random_mixture, covariance_type
-):
+def test_the_prior_density_is_the_same_for_any_storage(random_mixture, covariance_type):
     prior = MixturePrior(2.0, 1.0, 6.0, 0.1)
     p = random_mixture(covariance_type, 3, 4, seed=0)
     as_full = MixtureParameters(p.weights, p.means, p.full_covariances(), "full")
@@ -341,7 +339,7 @@ def test_a_file_with_a_name_too_few_or_too_many_is_refused(names, tmp_path):
         GaussianMixtureEM.load(tmp_path / "named.h5")
 
 
-def test_empty_component_of_maximum_likelihood_needs_no_regularisation():
+def test_an_empty_component_needs_no_regularisation():
     p = MixtureParameters([0.5, 0.5], [[0.0], [1e9]], [1.0, 1.0], "spherical")
     X = np.random.default_rng(0).standard_normal((30, 1))
     found = maximum_likelihood(centred_statistics(X, p), p)

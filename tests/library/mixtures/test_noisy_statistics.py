@@ -221,7 +221,7 @@ def test_means_are_drawn_in_for_the_sound_variant_alone(project):
 
 
 @pytest.mark.parametrize("project", [True, False])
-def test_variances_are_kept_between_the_floor_and_that_of_the_ball(project):
+def test_variances_stay_between_the_floor_and_the_balls(project):
     estimate = Estimate(1.0, 0.0, 0.0, 0.0, 0.01, project)
     counts, sums = np.full(4, 25.0), np.zeros((4, 2))
     most = 1.0 if project else 3.0

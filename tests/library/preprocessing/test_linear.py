@@ -10,7 +10,7 @@ def X():
     return rng.standard_normal((40, 3)) @ rng.standard_normal((3, 10))
 
 
-def test_all_coordinates_of_low_rank_data_keep_every_inner_product(X):
+def test_low_rank_data_keep_every_inner_product(X):
     found = PrincipalCoordinates(n_components=3).fit_transform(X)
     np.testing.assert_allclose(found @ found.T, X @ X.T, atol=1e-10)
 
@@ -26,7 +26,7 @@ def test_more_coordinates_than_features_are_all_of_them(X):
     assert PrincipalCoordinates(n_components=99).fit_transform(X).shape == (40, 10)
 
 
-def test_equality_on_appended_samples_makes_coefficients_sum_to_one(X):
+def test_appended_ones_make_coefficients_sum_to_one(X):
     padded = AppendOne(value=2.0).fit_transform(X)
     coefficients = np.linalg.lstsq(padded[1:].T, padded[0], rcond=None)[0]
     assert coefficients.sum() == pytest.approx(1.0)

@@ -86,7 +86,7 @@ def test_what_is_missing_or_unreadable_is_nan():
     assert not (is_missing & is_unreadable).any()
 
 
-def test_what_is_missing_counts_as_the_middle_where_it_is_asked_for():
+def test_missing_entries_count_as_the_middle_if_asked_for():
     X = encoder(missing="middle").transform(MISSING)
     np.testing.assert_allclose(X[:3, :2], 0.5)
     np.testing.assert_allclose(X[:4, 2:], np.sqrt(0.5) / 3)
@@ -113,7 +113,7 @@ def test_a_row_has_the_same_coordinates_among_any_others():
         ("plan", "secret", "column 'plan' must hold its categories only"),
     ],
 )
-def test_strict_encoders_refuse_what_is_missing_and_name_no_entry(column, entry, message):
+def test_strict_encoders_refuse_missing_entries_unquoted(column, entry, message):
     table = {name: list(TABLE[name]) for name in DECLARED}
     table[column][2] = entry
     strict = encoder(missing="error")

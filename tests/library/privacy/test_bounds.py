@@ -69,7 +69,7 @@ def test_no_rows_at_all_are_within_any_bound():
     assert box.clipped(np.empty((0, 3))).shape == (0, 3)
 
 
-def test_a_box_takes_infinite_entries_and_those_that_are_no_numbers():
+def test_a_box_takes_infinite_entries_and_nan():
     X = np.array([[np.inf, np.nan], [0.5, -np.inf]])
     with pytest.warns(UserWarning, match="clipped"):
         box, is_outside, _ = declared_box(X, (0.0, [1.0, 3.0]), "clip")
@@ -240,7 +240,7 @@ def test_extents_whose_squares_overflow_or_vanish_are_refused():
     ("uniform", "norm"), [(uniform_in_cube, np.inf), (uniform_in_ball, 2)], ids=["cube", "ball"]
 )
 @pytest.mark.parametrize(("n_points", "d"), [(8, 1), (15, 2), (10, 10), (60, 3)])
-def test_separated_points_keep_away_from_each_other_and_the_border(uniform, norm, n_points, d):
+def test_separated_points_keep_away_from_the_border(uniform, norm, n_points, d):
     rng = np.random.default_rng(0)
 
     def separation(points):

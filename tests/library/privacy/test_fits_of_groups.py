@@ -258,9 +258,7 @@ def prices(one, other):
 
 @pytest.mark.parametrize(("name", "neighbours"), CASES)
 @pytest.mark.usefixtures("short_searches", "remembering_decoders")
-def test_what_is_fitted_follows_from_what_is_released_and_the_number_of_groups(
-    name, neighbours, monkeypatch
-):
+def test_a_fit_follows_from_the_releases_and_group_count(name, neighbours, monkeypatch):
     """Other rows, three times as many, in as many groups (or others, where that is hidden)."""
     X, ids, _ = heavy_users(300)
     other, theirs = np.repeat(-0.7 * X, 3, axis=0), np.repeat(ids, 3)
@@ -325,7 +323,7 @@ def test_no_group_costs_more_than_is_promised(name, neighbours, monkeypatch):
     assert reached > (0.3 if name == "ckm projected" else 0.45)
 
 
-def test_rows_of_one_group_cost_many_times_as_much_if_each_is_protected_by_itself(monkeypatch):
+def test_rows_of_one_group_cost_more_when_protected_alone(monkeypatch):
     """The attack has teeth: without groups the same pair is far beyond the promise."""
     others = heavy_users(60)[0]
     for name in ("dplloyd ball", "pca", "mixture full"):

@@ -49,7 +49,7 @@ def test_parts_are_of_rows_of_groups_of_one_size_in_their_order():
         assert [(size, len(rows)) for size, rows in parts] == [(1, n), (2, 0)]
 
 
-def test_weighted_sums_are_the_fractions_rounded_down_and_shrunk():
+def test_weighted_sums_are_rounded_down_and_shrunk():
     """By fractions: (1 - 2^-s) m / n, to less than a unit; groups of one row as they are."""
     rng = np.random.default_rng(0)
     terms = [(n, rng.integers(-(2**50), 2**50, 6)) for n in (1, 2, 3, 1000, 2**20)]
@@ -222,7 +222,7 @@ def group_of(rng, n, d, center=None):
 
 @pytest.mark.parametrize("name", STATISTICS)
 @pytest.mark.filterwarnings("ignore")
-def test_a_group_moves_what_noise_is_added_to_by_no_more_than_a_row(name):
+def test_a_group_moves_sums_by_no_more_than_a_row(name):
     relation, build = STATISTICS[name]
     statistic = build(relation)
     rng, worst = np.random.default_rng(0), 0.0

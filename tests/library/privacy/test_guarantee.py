@@ -70,7 +70,7 @@ def test_unknown_words_are_refused(definition, relation):
         Guarantee(definition, relation)
 
 
-def test_relations_are_one_enum_whose_names_may_have_either_dash():
+def test_relations_are_one_enum_with_either_dash():
     """What is written, printed and compared stays text."""
     for name in ("replace-one", "replace_one", Neighbours.REPLACE_ONE):
         guarantee = Guarantee.of([LAPLACE], "pure", name)
@@ -90,7 +90,7 @@ def test_a_release_has_a_loss_or_a_flaw():
         Release("x", "laplace", "1", "none", None)
 
 
-def test_numbers_of_the_noise_are_written_in_full_and_may_be_missing():
+def test_numbers_of_the_noise_are_written_in_full():
     exact = replace(LAPLACE, sensitivity=0.1 + 0.2, scale=3.0000000000000004, norm="l1")
     older = Guarantee.of([LAPLACE], "pure", "add-remove")
     newer = Guarantee.of([exact], "pure", "add-remove")
@@ -189,7 +189,7 @@ def test_an_approximate_loss_promises_nothing_below_its_delta():
         Guarantee.of([SAMPLED], "pure", "replace-one")
 
 
-def test_an_approximate_loss_survives_storage_and_doubles_by_group_privacy():
+def test_an_approximate_loss_doubles_by_group_privacy():
     alone = Guarantee.of([SAMPLED], "approximate", "add-remove", delta=1e-6)
     assert Guarantee.from_dict(alone.as_dict()) == alone
     loss = alone.to_replace_one().releases[0].loss

@@ -202,7 +202,7 @@ def test_entries_of_another_account_are_taken(ledger, tmp_path, monkeypatch):
     assert ledger.spent == 4
 
 
-def test_a_run_that_stopped_before_it_noted_its_entry_loses_nothing(ledger, state, monkeypatch):
+def test_a_run_that_stopped_before_its_note_loses_nothing(ledger, state, monkeypatch):
     (note,) = state.glob("privclust/ledgers/*[!k]")
     before = note.read_text()
     ledger.spend(pure())

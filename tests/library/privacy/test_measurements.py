@@ -121,7 +121,7 @@ def test_bad_arguments_are_named(kind, norm, value):
 
 
 @pytest.mark.parametrize("kind", [Laplace, Gaussian, Gamma])
-def test_complex_values_are_refused_where_they_would_lose_a_part(kind):
+def test_complex_values_are_refused(kind):
     norm = "l2" if kind is Gaussian else "l1"
     with pytest.raises(ValueError, match="real numbers, got dtype complex128"):
         kind(bound(1.0, norm), 1.0).release(np.ones(2) * 1j, seeded())

@@ -148,7 +148,7 @@ def test_low_order_bits_tell_the_value_of_seeded_noise_only(system, add):
     assert not low_bits_are_lost(add(zeros, 1.0, system))
 
 
-def test_system_noise_costs_no_more_than_the_mechanism_on_real_numbers():
+def test_system_noise_costs_no_more_than_real_numbers():
     """OpenDP's own privacy map: epsilon = Delta / scale and rho = Delta^2 / (2 sigma^2), exactly.
 
     A grid coarser than that of all doubles would add a term for rounding, and to know it OpenDP
@@ -241,9 +241,7 @@ def test_generator_for_what_protects_nothing(system):
     ids=["laplace", "gaussian"],
 )
 @pytest.mark.parametrize(("bits", "scale"), [(30, 3.0), (32, 1e-3), (32, 1e7), (2, 100.0)])
-def test_noise_on_fixed_point_has_its_distribution_and_keeps_to_the_multiples(
-    system, add, distribution, bits, scale
-):
+def test_fixed_point_noise_has_its_law_and_its_multiples(system, add, distribution, bits, scale):
     """Kolmogorov-Smirnov at SYSTEM_ALPHA; the steps are far below what it can see."""
     value = FixedPoint(np.full(4000, 12345 << bits) + 1, bits)
     noisy = add(value, scale, system)

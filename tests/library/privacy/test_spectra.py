@@ -29,7 +29,7 @@ def turned(values, seed=0):
 
 
 @pytest.mark.parametrize("mod_sulq", [False, True])
-def test_estimated_eigenvalues_are_unbiased_where_they_lie_apart(mod_sulq):
+def test_estimated_eigenvalues_are_unbiased_when_apart(mod_sulq):
     """For what the noisy eigenvectors capture of the matrix; z below 5 for each, 6e-7 by chance.
 
     Uncorrected ones are off by more than 10 of these errors. On an axis noise of MOD-SuLQ is less
@@ -50,7 +50,7 @@ def test_estimated_eigenvalues_are_unbiased_where_they_lie_apart(mod_sulq):
 
 @pytest.mark.parametrize("values", [[5.0, -1.0, -3.0], [2.0, 2.0, 2.0], [0.0, 0.0], [3.0], [-3.0]])
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_an_estimate_keeps_eigenvectors_their_order_and_the_trace(values, scale):
+def test_an_estimate_keeps_eigenvectors_and_the_trace(values, scale):
     noise = second_moment_noise(len(values), "add_remove", 1.0, 1e-6)
     Y = scale * turned(values)
     found = estimated_moments(Y, noise)

@@ -82,7 +82,7 @@ def test_prices_are_positive_and_below_those_of_weaker_theorems(epsilon, part):
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-def test_bounded_range_costs_no_more_than_its_price_at_any_order(epsilon):
+def test_bounded_range_costs_its_price_at_most(epsilon):
     # the extreme laws have two log ratios, t and t - epsilon
     worst = 0.0
     for t in np.linspace(0.0, epsilon, 101)[1:-1]:

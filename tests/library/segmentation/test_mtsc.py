@@ -127,7 +127,7 @@ def test_objective_never_rises(X, weight_penalty, noise_variance):
 
 
 @pytest.mark.parametrize("weight_penalty", [None, 5.0])
-def test_stretched_steps_never_raise_the_objective_and_end_where_plain_ones_do(weight_penalty):
+def test_stretched_steps_never_raise_the_objective(weight_penalty):
     X, _ = subspaces(np.random.default_rng(21), 10, 4, 3, 8)
     penalties = None if weight_penalty is None else np.full(1, weight_penalty)
     stretched = Schedule(np.full(1, 1e-3), penalties, max_iter=400, tol=1e-5)
@@ -238,7 +238,7 @@ def test_simplex_projection():
         np.testing.assert_allclose(V.sum(axis=1), 1.0, atol=1e-12)
 
 
-def test_lemma_1_independent_subspaces_give_block_sparse_coefficients():
+def test_lemma_1_gives_block_sparse_coefficients():
     X, y = subspaces(np.random.default_rng(8), 20, 4, 4, 9)
     X = np.random.default_rng(9).standard_normal((20, 20)) @ X  # far from orthogonal
     errors = []
@@ -261,7 +261,7 @@ def test_rotations_scale_and_added_features_change_nothing(estimator):
     np.testing.assert_allclose(estimator.objective_history_, objective, rtol=1e-6)
 
 
-def test_invertible_transformations_change_nothing_without_noise():
+def test_invertible_maps_change_nothing_without_noise():
     X, y = subspaces(np.random.default_rng(12), 12, 5, 3, 12)
     Q = np.random.default_rng(13).standard_normal((12, 12))
     for data in (X, Q @ X):
@@ -293,7 +293,7 @@ def test_weights_of_sbl_never_move():
     assert sbl.effective_tasks_ == 1.0
 
 
-def test_tasks_of_a_subspace_share_their_prior_and_restarts_lower_the_objective():
+def test_tasks_share_their_prior_and_restarts_help():
     X, y = subspaces(np.random.default_rng(16))
     model = MTSC(4, random_state=0).fit(X.T)
     np.testing.assert_allclose(model.task_weights_.sum(axis=0), 1.0)

@@ -66,7 +66,7 @@ def test_noisy_solution_meets_the_optimality_conditions(affine):
         assert np.abs(g).max() <= 1.0 + 1e-5
 
 
-def test_alpha_one_is_the_least_that_gives_every_sample_coefficients():
+def test_alpha_one_is_the_least_that_represents_all():
     X = two_subspaces(seed=2, noise=0.1)
     below = SSC(2, alpha=0.999, tol=1e-6).fit(X).coefficients_
     above = SSC(2, alpha=1.01, tol=1e-6).fit(X).coefficients_

@@ -291,7 +291,7 @@ def test_dask_frames_whose_types_change_or_do_not_fit():
 
 
 @needs("dask")
-def test_partitions_of_dask_that_change_between_two_readings_give_no_sketch(tmp_path):
+def test_changing_dask_partitions_give_no_sketch(tmp_path):
     """A person with a record more than was counted would have more than one share."""
     import dask
     import dask.dataframe
@@ -403,7 +403,7 @@ def test_spark_reads_parquet_and_says_what_is_wrong(spark, tmp_path):
 
 @pytest.mark.slow
 @needs("pyspark")
-def test_partitions_of_a_spark_task_that_fails_half_way_count_once(spark, tmp_path):
+def test_a_failed_spark_partition_counts_once(spark, tmp_path):
     marker = str(tmp_path / "failed")
 
     def failing(batches):

@@ -230,7 +230,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     refused("gives its rows once", source=reader, groups="who")
 
 
-def test_a_table_that_changes_between_two_readings_gives_no_sketch():
+def test_a_table_that_changes_gives_no_sketch():
     """A person with a row more than was counted would have more than one share."""
     table = arrow(frame(50))
 

@@ -158,7 +158,7 @@ def test_count_is_released_too_where_its_privacy_is_asked_for():
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0, 20.0])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_gaussian_noise_is_as_private_as_was_asked_and_not_much_more(epsilon, neighbours):
+def test_gaussian_noise_is_as_private_as_asked(epsilon, neighbours):
     delta, r = 1e-6, 10
     noisy = release(
         example(r=r), epsilon, delta, noise="gaussian", neighbours=neighbours, random_state=0
@@ -217,7 +217,7 @@ def test_auto_takes_the_smaller_noise():
     assert release(example(), 1.0, 1e-6, noise="laplace", random_state=0).guarantee.delta == 0
 
 
-def test_release_without_a_seed_cannot_be_repeated_and_a_seeded_one_says_so():
+def test_release_is_repeatable_with_a_seed_only():
     sketch = example(m=4)
     one, two = release(sketch, 1.0), release(sketch, 1.0)
     assert (one.sums != two.sums).all()
@@ -288,9 +288,7 @@ def integers(sketch, neighbours):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_one_row_moves_the_integers_that_noise_is_added_to_no_further_than_stated(
-    dtype, neighbours
-):
+def test_one_row_moves_the_integers_as_far_as_stated(dtype, neighbours):
     """In rational arithmetic; worst phases, beside sums of up to 2^31 records."""
     rng = np.random.default_rng(0)
     m = 12

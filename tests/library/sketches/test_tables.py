@@ -234,7 +234,7 @@ def test_encoders_of_arrays(tmp_path):
 # --- any entries ---------------------------------------------------------------------------------
 
 
-def test_rows_with_missing_entries_are_left_out_and_large_ones_count_as_the_largest():
+def test_missing_rows_are_left_out_and_large_ones_clipped():
     columns = [[None, 1.0, 2.0], [2.0, np.inf, 3.0], [3, 0, None]]
     table = pa.table([pa.array(column) for column in columns], names=COLUMNS)
     largest = FeatureSums(FREQUENCIES).clipped([[0.0, np.inf, 0.0]], np.zeros(3))[0, 1]

@@ -245,7 +245,7 @@ def test_rounds_are_charged_before_the_rows_are_looked_at(monkeypatch):
     assert [round(each.epsilon, 4) for each in charged] == [0.5]
 
 
-def test_noise_that_hides_subspaces_is_told_from_what_is_released():
+def test_hidden_subspaces_are_told_from_the_release():
     """For 20 seeds each: at epsilon 1e-9, with one row, and never where the gap is 3 T or more."""
     axes = np.repeat(np.eye(2), 3000, axis=0)  # moments diag(3000, 0): T is 62 at epsilon 1
     for seed in range(20):

@@ -18,13 +18,13 @@ def test_shapes_labels_and_norms():
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
 
 
-def test_each_subspace_has_its_dimension_and_they_are_independent():
+def test_subspaces_are_independent_and_have_their_dimension():
     X, labels = _draw(independent=True)
     assert [np.linalg.matrix_rank(X[labels == k]) for k in range(4)] == [5] * 4
     assert np.linalg.matrix_rank(X) == 20
 
 
-def test_disjoint_subspaces_meet_only_in_zero_although_they_are_dependent():
+def test_disjoint_subspaces_meet_only_in_zero():
     X, labels = _draw(dimension=13)
     for i in range(4):
         for j in range(i):
@@ -85,7 +85,7 @@ def _mix(seed=0, **changes):
     return subspace_mixture(**{**sizes, **changes}, rng=np.random.default_rng(seed))
 
 
-def test_points_of_a_mixture_lie_on_the_unit_spheres_of_their_subspaces():
+def test_points_of_a_mixture_lie_on_unit_spheres():
     X, labels, bases = _mix()
     assert X.shape == (4000, 10)
     np.testing.assert_allclose(bases.transpose(0, 2, 1) @ bases, [np.eye(3)] * 3, atol=1e-12)
@@ -106,7 +106,7 @@ def test_a_mixture_is_assigned_uniformly_and_in_random_order():
     assert np.mean(labels[1:] == labels[:-1]) == pytest.approx(1 / 3, abs=5 * 0.0075)
 
 
-def test_noise_of_a_mixture_has_the_given_size_outside_the_subspace_too():
+def test_noise_of_a_mixture_has_the_given_size():
     clean, _, _ = _mix()
     noisy, labels, bases = _mix(noise=0.1)
     outside = noisy - np.einsum("idq,ieq,ie->id", bases[labels], bases[labels], noisy)

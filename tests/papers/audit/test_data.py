@@ -231,7 +231,7 @@ def test_an_entry_of_the_config_attacks_any_private_class(name, entry):
 # --- pairs that should be as bad as is possible ------------------------------------------------
 
 
-def test_the_joint_release_is_moved_by_all_that_its_noise_is_for():
+def test_the_joint_release_moves_by_all_its_noise_is_for():
     case = JointRelease()
     change = np.concatenate(
         [

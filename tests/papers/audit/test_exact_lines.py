@@ -51,7 +51,7 @@ def test_counts_follow_the_chain_on_labels(epsilon, start):
 
 
 @pytest.mark.parametrize("start", ["random", GIVEN])
-def test_laws_are_laws_and_do_not_depend_on_the_grid_or_the_order_of_calls(start):
+def test_laws_do_not_depend_on_the_grid_or_the_order(start):
     lines, finer = (ExactLines(ANGLES, COUNTS, 4.0, start, n) for n in (None, 192))
     third, first = lines.after(3), lines.after(1)
     assert third.sum() == pytest.approx(1.0, abs=1e-12)

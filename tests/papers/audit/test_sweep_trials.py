@@ -77,7 +77,7 @@ def test_the_statistic_is_the_logarithm_of_the_ratio():
     assert case.statistic(last) == pytest.approx(between)
 
 
-def test_a_start_from_the_data_is_told_after_one_sweep_and_forgotten_later():
+def test_a_start_from_the_data_is_forgotten_later():
     outputs, found = found_by(start="data", pair="best", n_sweeps=1, n_rows=24)
     assert found["is_convicted"] == 1.0
     assert found["is_missed"] == 0.0
@@ -90,7 +90,7 @@ def test_a_start_from_the_data_is_told_after_one_sweep_and_forgotten_later():
     assert losses[-1] < case.epsilon
 
 
-def test_a_random_start_leaks_more_than_the_claim_for_some_sweeps_only():
+def test_a_random_start_leaks_more_for_some_sweeps_only():
     case = LinesAfterSweeps("random", "stray", n_rows=24)
     losses = [worst_ratio(*case.laws(t)) for t in range(1, 33)]
     assert max(losses) > 1.2 * case.epsilon

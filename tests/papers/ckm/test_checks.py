@@ -36,7 +36,7 @@ def test_the_characteristic_function_is_what_sketches_tend_to():
     assert off.mean() < 3.0 / n
 
 
-def test_the_measured_snr_agrees_with_eq_6_and_a_wrong_one_would_not():
+def test_the_measured_snr_agrees_with_eq_6():
     point = {**SIZES, **SETTING}
     ratios = []
     for trial in range(4):
@@ -66,7 +66,7 @@ def test_norms_are_those_of_the_closed_form_at_either_scale():
     assert 0.0 < estimated["norm2"] < 1.0
 
 
-def test_at_the_total_variance_norms_do_not_depend_on_the_data_s_scale():
+def test_norms_do_not_depend_on_the_scale_of_the_data():
     frequencies = checks.trial_frequencies(np.random.default_rng(0), 3, 400)
     norms = []
     for size in (1.0, 4.0, 16.0):  # beside which a unit covariance is nothing
@@ -76,7 +76,7 @@ def test_at_the_total_variance_norms_do_not_depend_on_the_data_s_scale():
     np.testing.assert_allclose(norms, norms[0], rtol=0.01)
 
 
-def test_the_variance_line_sums_to_eq_6_but_is_not_what_is_printed():
+def test_the_variance_line_sums_to_eq_6_but_differs():
     assert max(excess("variance_line_summed", trial)[1] for trial in range(10)) < 1e-12
     for trial in range(10):
         assert excess("variance_line_printed", trial)[1] > 0.01
@@ -91,7 +91,7 @@ def test_merged_sketches_are_the_union_s_to_the_byte(statement):
     assert [excess(statement, trial)[1] for trial in range(3)] == [0.0] * 3
 
 
-def test_proposition_1_as_printed_exceeds_epsilon_by_the_root_of_alpha_r():
+def test_proposition_1_exceeds_epsilon_as_printed():
     for trial in range(10):
         setting, loss_excess = excess("privacy_printed", trial)
         assert loss_excess == pytest.approx(math.sqrt(setting["m"] / setting["r"]) - 1.0)

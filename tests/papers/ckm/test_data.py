@@ -94,7 +94,7 @@ def test_a_subset_larger_than_the_set_is_refused():
 # --- fits ------------------------------------------------------------------------------------
 
 
-def test_the_reference_tells_its_error_and_that_from_the_true_means():
+def test_the_reference_has_both_errors():
     outputs = fitted(LloydKMeans)
     X = compression.mixture_trial(POINT, 0, streams(), None).X.array
     distances = ((X[:, None] - outputs["centers"]) ** 2).sum(axis=2)
@@ -102,7 +102,7 @@ def test_the_reference_tells_its_error_and_that_from_the_true_means():
     assert outputs["sse_true"] == pytest.approx(outputs["sse"], rel=0.5)
 
 
-def test_methods_with_a_norm_bound_see_centered_rows_and_answer_in_the_data_s_place():
+def test_methods_with_a_norm_bound_see_centered_rows():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(c, 0.1, (4000, 2)) for c in (98.0, 102.0)])
     bounds = np.full(2, 95.0), np.full(2, 105.0)
@@ -113,7 +113,7 @@ def test_methods_with_a_norm_bound_see_centered_rows_and_answer_in_the_data_s_pl
     assert ((outputs["centers"] > 95.0) & (outputs["centers"] < 105.0)).all()
 
 
-def test_a_grid_that_is_too_large_has_no_centers_and_other_errors_are_raised():
+def test_a_grid_that_is_too_large_has_no_centers():
     outputs = fitted(EUGkM, {"max_cells": 2, "epsilon": 10.0})
     assert outputs["regime"] == 2  # a claim on this range still names the method
     assert np.isnan(outputs["centers"]).all()
@@ -216,7 +216,7 @@ def test_regimes_are_those_of_section_5(params, regime):
     assert fitted(kmeans_at_snr, params, point)["regime"] == regime
 
 
-def test_a_private_fit_s_regime_is_where_the_paper_calls_results_good():
+def test_the_regime_of_a_private_fit_is_the_papers():
     budgets = (1e-4, 3e-3, 0.01, 0.03, 1.0)
     assert [compression.budget_regime(epsilon) for epsilon in budgets] == [0, 0, 1, 2, 2]
     short = {"epsilon": 0.03, "max_iter": 1}

@@ -322,7 +322,7 @@ def test_one_trial_and_few_points_can_be_drawn(name):
 
 
 @pytest.mark.parametrize("name", ["fig2", "fig3", "beyond", "decoders", "goal", "many_sizes"])
-def test_without_any_finite_error_a_figure_is_drawn_and_says_so_in_its_table(name):
+def test_a_figure_without_finite_errors_says_so(name):
     columns = {metric: float("nan") for metric in ckm_panels.METRICS}
     results = edited(SPARSE[name], lambda trials: trials.assign(**columns))
     table = drawn(name, results).table
@@ -403,7 +403,7 @@ def test_heat_maps_put_each_mean_in_the_cell_of_its_point():
     np.testing.assert_allclose(product.get_xdata() * product.get_ydata(), 100.0)
 
 
-def test_fig3_tells_the_published_from_ours_and_where_a_curve_ends():
+def test_fig3_separates_published_from_ours():
     published, ours = crowded("fig3").figure.axes
     assert len(legend_names(published)) == 10
     assert "EUGkM (up to 0.01)" in legend_names(published)
@@ -463,7 +463,7 @@ def test_methods_come_in_one_order_whatever_that_of_the_table():
         assert legend_names(axis) == legend_names(expected)
 
 
-def test_a_panel_of_relative_sse_is_cut_where_curves_are_far_above():
+def test_a_panel_of_relative_sse_is_cut_high_up():
     def edit(trials):
         far = trials["epsilon"] < 1e-3
         return trials.assign(relative_sse=trials["relative_sse"].where(~far, 1e6))
@@ -519,7 +519,7 @@ def test_a_data_set_alone_shares_the_width_with_the_names():
     assert len(names.get_legend().get_texts()) == whole.trials["ckm_s1"]["method"].nunique() - 1
 
 
-def test_beyond_has_the_four_data_sets_first_and_marks_the_substitute():
+def test_beyond_has_four_data_sets_and_marks_the_substitute():
     drawing = crowded("beyond")
     titles = [axis.get_title("left").split("\n")[0] for axis in drawing.figure.axes[:7]]
     assert titles[:4] == ["mixture", "S1", "Gowalla (substitute)", "Life Sciences"]
@@ -528,7 +528,7 @@ def test_beyond_has_the_four_data_sets_first_and_marks_the_substitute():
     assert names == [label for method, label in PRIVATE.items() if method != "lloyd"]
 
 
-def test_an_error_at_or_below_the_reference_lies_on_the_lowest_tick():
+def test_an_error_below_the_reference_is_on_the_lowest_tick():
     axis = crowded("beyond").figure.axes[0]
     heights = line_named(axis, "adaptive frames").get_ydata()
     assert heights[-1] == 1e-3
@@ -537,7 +537,7 @@ def test_an_error_at_or_below_the_reference_lies_on_the_lowest_tick():
     assert axis.get_ylim()[0] < 1e-3
 
 
-def test_the_names_have_room_if_they_are_long_or_all_places_are_taken():
+def test_names_have_room_if_long_or_all_places_are_taken():
     def renamed(trials):
         return trials.assign(label=trials["label"] + ", (epsilon, 1e-6)-DP by PLD")
 

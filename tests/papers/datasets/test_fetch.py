@@ -80,9 +80,7 @@ def test_receipt_is_the_same_anywhere_and_names_no_local_path(
     assert str(tmp_path) not in texts.pop()
 
 
-def test_other_packing_in_the_mirror_is_accepted_by_its_contents(
-    make_dataset, mirror_of, small_zip, tmp_path
-):
+def test_other_packing_in_the_mirror_is_accepted(make_dataset, mirror_of, small_zip, tmp_path):
     mirror = mirror_of(small_zip.read_bytes())
     assert fetch(make_dataset(("toy/toy.zip", "0" * 64)), tmp_path / "raw", mirror).kind == "mirror"
 
@@ -219,7 +217,7 @@ def with_part(make_dataset, truths, make_zip, mirror_of, tmp_path):
     return dataset, mirror_of(path.read_bytes())
 
 
-def test_part_is_a_substitute_that_comes_before_the_generated_one(with_part, tmp_path, caplog):
+def test_a_part_is_a_substitute_before_the_generated_one(with_part, tmp_path, caplog):
     dataset, mirror = with_part
     receipt = fetch(dataset, tmp_path / "raw", mirror, **QUICK)
     assert (receipt.kind, receipt.file) == ("substitute", "part.zip")
@@ -265,9 +263,7 @@ def test_part_is_not_taken_where_substitutes_are_not_allowed(with_part, tmp_path
         assert message.endswith(", or try again later, or allow substitutes (`substitutes: true`)")
 
 
-def test_wrong_part_in_the_mirror_is_an_error_even_if_it_is_the_whole(
-    with_part, small_zip, tmp_path
-):
+def test_a_wrong_part_in_the_mirror_is_an_error(with_part, small_zip, tmp_path):
     dataset, mirror = with_part
     (mirror / "toy" / "toy.zip").write_bytes(small_zip.read_bytes())
     message = _refused(dataset, tmp_path / "raw", mirror, **QUICK)
@@ -306,7 +302,7 @@ def test_folder_of_the_mirror_becomes_one_archive(with_folder, tmp_path):
     assert list(found) == sorted(FOLDER)
 
 
-def test_archive_of_a_folder_depends_on_names_and_contents_alone(with_folder, tmp_path):
+def test_an_archive_depends_on_names_and_contents_only(with_folder, tmp_path):
     notes = {"SOURCE.md": b"a note", "SHA256SUMS": b"", "b/.hidden": b"", "README.md": b"read"}
     later = dict(reversed((FOLDER | notes).items()))
     dataset, mirror = with_folder("two", later, FOLDER_SHA256)
@@ -365,7 +361,7 @@ def test_folder_that_cannot_be_written(make_dataset, mirror_of, small_zip, serve
         assert "writing to" in _refused(dataset, tmp_path / "raw", where, **QUICK)
 
 
-def test_killed_while_downloading_leaves_nothing_that_is_accepted(make_dataset, server, tmp_path):
+def test_a_killed_download_leaves_nothing_accepted(make_dataset, server, tmp_path):
     program = (
         "import sys; from privclust_papers.datasets.fetch import fetch;"
         "from privclust_papers.datasets.registry import *;"
@@ -386,7 +382,7 @@ def test_killed_while_downloading_leaves_nothing_that_is_accepted(make_dataset, 
         load(make_dataset("toy/toy.zip"), raw)
 
 
-def test_interruption_between_file_and_receipt_leaves_no_receipt(
+def test_an_interruption_leaves_no_receipt(
     make_dataset, mirror_of, small_zip, tmp_path, monkeypatch
 ):
     mirror = mirror_of(small_zip.read_bytes())
@@ -431,7 +427,7 @@ def test_verified_file_that_its_reader_cannot_read(make_dataset, mirror_of, trut
     assert "replace" not in message
 
 
-def test_unreadable_part_of_a_verified_file_is_named_with_the_file(
+def test_an_unreadable_part_is_named_with_its_file(
     make_dataset, mirror_of, truths, make_truth, make_zip, tmp_path
 ):
     path = make_zip(tmp_path / "a.zip", {**truths, "arm": make_truth(s=None)})
@@ -459,7 +455,7 @@ def test_receipt_of_something_else(make_dataset, tmp_path):
         load(dataset, tmp_path)
 
 
-def test_mirror_is_the_configured_one_then_the_environments_then_the_default(tmp_path):
+def test_the_configured_mirror_is_first(tmp_path):
     folders = [tmp_path / name for name in "abc"]
     for folder in folders:
         folder.mkdir()

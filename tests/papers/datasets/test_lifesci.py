@@ -56,7 +56,7 @@ def test_file_that_is_not_whole(packed, tmp_path):
         lifesci.read(packed("\n"))
 
 
-def test_generated_set_has_the_size_ranges_and_shape_of_principal_components():
+def test_the_generated_set_looks_like_principal_components():
     arrays = lifesci.generate(seed=5)
     X, y = arrays["X"], arrays["y"]
     assert X.shape == (26_733, 10)

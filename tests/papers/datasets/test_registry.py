@@ -35,7 +35,7 @@ def problem(tmp_path):
     return change
 
 
-def test_the_projects_own_file_is_valid_and_every_dotted_path_imports(project_datasets):
+def test_the_projects_own_file_is_valid(project_datasets):
     for dataset in project_datasets.values():
         assert callable(load_object(dataset.reader))
         if dataset.substitute is not None:
@@ -46,7 +46,7 @@ def test_the_projects_own_file_is_valid_and_every_dotted_path_imports(project_da
             assert source.part is None or callable(load_object(source.part.reader))
 
 
-def test_hopkins155_goes_to_the_mirror_first_then_to_the_official_address(project_datasets):
+def test_hopkins155_goes_to_the_mirror_first(project_datasets):
     dataset = project_datasets["hopkins155"]
     assert [source.kind for source in dataset.sources] == ["mirror", "url", "url"]
     assert dataset.sources[1].location.startswith("http://www.vision.jhu.edu/")
@@ -55,7 +55,7 @@ def test_hopkins155_goes_to_the_mirror_first_then_to_the_official_address(projec
         dataset.title = "another"
 
 
-def test_gowalla_goes_to_the_whole_first_then_to_a_part_that_is_called_a_substitute(
+def test_gowalla_goes_to_the_whole_first_then_to_a_part(
     project_datasets,
 ):
     dataset = project_datasets["gowalla"]

@@ -278,7 +278,7 @@ def test_single_fits_are_held_against_the_references_median():
     assert metrics["worst"] == pytest.approx(gap)
 
 
-def test_fits_with_matrices_are_held_against_a_reference_with_variances():
+def test_fits_with_matrices_have_a_diagonal_reference():
     """As those of a method of one's own, the same Gaussians: by one variance, by two, by four."""
     data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
     truth = GEOMETRIES["apart"]

@@ -164,7 +164,7 @@ def test_components_are_ellipses_of_one_standard_deviation():
         np.testing.assert_allclose(squared, 1.0)
 
 
-def test_a_covariance_that_rounding_made_indefinite_is_drawn_flat():
+def test_an_indefinite_covariance_is_drawn_flat():
     shape = dpem._shape(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-15]]))
     assert shape["width"] == 0.0
     assert shape["height"] == pytest.approx(2.0 * np.sqrt(2.0))
@@ -221,7 +221,7 @@ def test_table_has_a_row_a_point(tmp_path):
     assert table["statement"].tolist() == ["weights", "trace"]
 
 
-def test_likelihoods_tell_what_lies_off_the_panel_and_outside_the_box():
+def test_likelihoods_show_what_lies_off_the_panel():
     def row_of(method, value):
         loss = {"em": -1.0, "cdp": 40.0}.get(method, 0.5 + value)
         return {"loss": loss, "lower_quartile": -loss - 0.1, "upper_quartile": 0.1 - loss}

@@ -101,7 +101,7 @@ def test_a_start_is_followed_with_its_names_forgotten():
     np.testing.assert_allclose(reverse, nameless, atol=1e-12)
 
 
-def test_where_many_pairs_of_lines_are_as_good_a_start_is_not_left():
+def test_a_start_is_not_left_where_many_are_as_good():
     """With a large epsilon the chain stays by the optimum that it began at."""
     _, outputs = chain("circle", "optimum", 300.0)
     assert outputs["total_variation"][-1] > 0.5

@@ -108,7 +108,7 @@ def test_faces_in_other_numbers(faces, n):
 # --- what methods share ----------------------------------------------------------------------
 
 
-def test_labels_are_shared_and_make_the_clusterings_without_privacy(faces):
+def test_labels_are_shared_with_clusterings_without_privacy(faces):
     data = mixture()
     shared = subspaces.share_labels(POINT, 0, streams(POINT), None, 0, 1)
     assert shared.keys() == set(SOLVERS)

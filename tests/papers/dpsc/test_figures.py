@@ -241,7 +241,7 @@ def test_letters_stay_within_the_figure(name):
         assert box.y1 <= height + 1
 
 
-def test_mechanisms_that_are_not_private_are_dashed_and_others_are_not():
+def test_mechanisms_that_are_not_private_are_dashed():
     for name, others in (("fig2", "-"), ("beyond", "-")):
         figure = standard(name).figure
         for method, line in lines_named(figure.axes[0]).items():
@@ -253,7 +253,7 @@ def test_mechanisms_that_are_not_private_are_dashed_and_others_are_not():
     assert not shown & {"sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr"}
 
 
-def test_what_is_printed_is_a_mean_over_samples_and_what_is_released_is_one():
+def test_a_printed_mean_is_of_samples():
     printed = lines_named(standard("fig2").figure.axes[0])["SULQ_10"].get_ydata()
     released = lines_named(standard("beyond").figure.axes[0])["SULQ_10"].get_ydata()
     # trials 0 to 5: the mean is that of epsilon, the method's place, and 0.25
@@ -273,7 +273,7 @@ def test_tables_have_every_method_metric_and_point():
     assert row["median"] == pytest.approx(row["mean"])
 
 
-def test_the_condition_of_the_theorem_and_the_distance_of_random_subspaces():
+def test_the_condition_of_the_theorem_is_shown():
     # 2 D / sqrt(m) with D = 45 and m = 5000 / 18, rounded down
     assert dpsc._condition(5000, 3, 5, 3) == pytest.approx(90 / np.sqrt(277))
     assert distance_of_random(5, 50, 9) == pytest.approx(np.sqrt(2 * 5 * 9 * (1 - 9 / 50)))
@@ -287,7 +287,7 @@ def test_few_trials_have_no_band():
     assert not dpsc.fig2(utility((0.1, 1.0), 2)).figure.axes[0].collections
 
 
-def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
+def test_panels_of_a_threshold_are_by_noise():
     figure = standard("threshold").figure
     titles = ["σ = 0.1", "σ = 0.1 · log 300 / log n", "σ = 0.5 · log 300 / log n"]
     assert [axis.get_title("left") for axis in figure.axes] == titles
@@ -297,7 +297,7 @@ def test_panels_of_a_threshold_are_by_noise_on_subspaces_that_are_apart():
     assert "100.0% at d = 10" in figure._suptitle.get_text().replace("\n", " ")
 
 
-def test_the_frontier_shows_each_data_set_and_what_is_printed_of_it():
+def test_the_frontier_shows_each_data_set():
     figure = standard("frontier").figure
     for axis, level, others in zip(
         figure.axes, (0.5, 2.0), ({"SA_SSC", "EXP_SSC"}, set()), strict=True
@@ -313,7 +313,7 @@ def test_the_frontier_shows_each_data_set_and_what_is_printed_of_it():
     assert set(table.loc[table["metric"] == "stated", "method"]) == {"moments"}
 
 
-def test_scaling_has_a_panel_for_each_budget_and_for_each_dimension():
+def test_scaling_has_a_panel_for_each_setting():
     figure = standard("scaling").figure
     titles = [axis.get_title("left") for axis in figure.axes]
     assert titles == ["ε = 1", "ε = 10", "d = 5", "d = 10", "d = 50"]

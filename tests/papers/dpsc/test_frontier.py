@@ -51,7 +51,7 @@ def test_other_methods_state_no_error(data):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_start_from_a_sketch_and_rounds_share_both_parts_of_the_budget(data):
+def test_a_sketch_and_rounds_share_the_budget(data):
     model = subspaces.method_for(
         SuLQKPlanes, {"init": "moments", "max_iter": 3, "epsilon": 2.0}, data, streams()
     ).fit(data.X)

@@ -32,7 +32,7 @@ def test_known_centers_lose_what_the_noise_of_one_round_costs(clusters):
     assert np.mean(found) - least == pytest.approx(expected, rel=0.1)
 
 
-def test_known_labels_lose_more_than_known_centers_and_less_with_more_budget(clusters):
+def test_known_labels_lose_more_than_known_centers(clusters):
     least = inertia(clusters, best_centers(clusters, 8))
     losses = []
     for epsilon in (0.25, 4.0):

@@ -131,7 +131,7 @@ def test_heat_map_metrics_on_matrices_with_known_answers():
     np.testing.assert_array_equal(even["sorted_magnitudes"], np.kron(np.eye(2), np.ones((2, 2))))
 
 
-def test_connectivity_is_that_of_whole_clusters_and_of_clusters_that_fall_apart():
+def test_connectivity_is_of_whole_and_broken_clusters():
     y = np.repeat([0, 1], 4)
     whole = np.kron(np.eye(2), np.ones((4, 4)) - np.eye(4))
     assert evaluation.connectivity(whole, y) == pytest.approx(4.0 / 3.0)
@@ -146,7 +146,7 @@ def test_affinity_of_unit_columns():
     np.testing.assert_allclose(segmentation.unit_column_affinity(Z), expected)
 
 
-def test_gaussian_maps_draw_the_same_points_in_other_coordinates():
+def test_gaussian_maps_draw_the_same_points():
     point = {"ambient_dimension": 6, "dimension": 2, "n_subspaces": 2, "n_per_subspace": 5}
     plain = segmentation.random_subspace_trial(point, 0, streams(point), None)
     other = segmentation.gaussian_map_trial(point, 0, streams(point), None)
@@ -164,7 +164,7 @@ def deviation(name, estimator, **params):
     return evaluate_numbers(data, fit)["deviation"]
 
 
-def test_properties_tell_methods_that_have_them_from_methods_that_do_not():
+def test_properties_separate_methods_that_have_them():
     lsr = {"lam": None, "zero_diagonal": False}
     assert deviation("shape_interaction", LRR) < 1e-9
     assert deviation("shape_interaction", LSR, **lsr) < 1e-9
@@ -175,14 +175,14 @@ def test_properties_tell_methods_that_have_them_from_methods_that_do_not():
     assert deviation("independent_subspaces", LSR, lam=10.0) > 0.01
 
 
-def test_rises_of_the_objective_are_looked_for_where_there_is_one():
+def test_rises_of_the_objective_are_looked_for():
     short = {"n_restarts": 0, "n_annealing": 150, "max_iter": 150, "noise_start": 1e-3}
     assert deviation("objective_increase", SBL, noise_variance=1e-3, **short) < 1e-9
     assert deviation("objective_increase", MTSC, noise_variance=1e-3, **short) < 1e-9
     assert np.isnan(deviation("objective_increase", LRR))
 
 
-def test_lemma_2_holds_from_the_ideal_start_and_is_asked_of_methods_with_a_penalty():
+def test_lemma_2_holds_from_the_ideal_start():
     short = {"noise_start": 1e-8, "noise_variance": 1e-8, "n_restarts": 0, "max_iter": 120}
     assert deviation("ideal_start", MTSC, **short) < 0.0
     assert deviation("ideal_answer", MTSC, **short) < 1e-4

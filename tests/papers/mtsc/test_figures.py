@@ -101,7 +101,7 @@ def test_fig2_shows_both_matrices_and_names_the_sequence():
     assert set(drawing.table["label"]) == {"MTSC", "SSC"}
 
 
-def test_tables_put_ours_beside_the_printed_and_name_substitutes(motions):
+def test_tables_have_ours_the_printed_and_substitutes(motions):
     drawing = mtsc.printed_table(motions)
     assert len(drawing.table) == 6
     assert drawing.table["n"].eq(12).all()
@@ -121,13 +121,13 @@ def test_tables_compare_with_mtsc_on_the_same_sequences(motions):
     assert np.isnan(means.loc["mtsc", "more_than_mtsc"])
 
 
-def test_affinities_are_compared_on_all_sequences_and_on_both_splits(motions):
+def test_affinities_are_compared_on_both_splits(motions):
     drawing = mtsc.unit_columns(motions)
     assert len(drawing.table) == len(METHODS) * 2 * 2 * 3
     assert drawing.table.query("split == 'all'")["n"].eq(12).all()
 
 
-def test_few_sequences_may_be_of_one_split_or_one_number_of_motions(motions, tmp_path):
+def test_few_sequences_may_be_of_one_split(motions, tmp_path):
     (trials,) = motions.trials.values()
     for few in (trials[trials["split"] == "report"], trials[trials["n_motions"] == 2]):
         drawing = mtsc.unit_columns(dataclasses.replace(motions, trials={"e": few}))
@@ -136,7 +136,7 @@ def test_few_sequences_may_be_of_one_split_or_one_number_of_motions(motions, tmp
         assert len(drawing.table) >= 4 * len(METHODS)
 
 
-def test_a_method_of_ones_own_has_no_printed_number_and_no_trials_of_the_paper(motions, tmp_path):
+def test_a_users_method_has_no_printed_number(motions, tmp_path):
     drawing = mtsc.printed_table(dataclasses.replace(motions, own=("mine",)))
     save(drawing, *(tmp_path / f"t.{suffix}" for suffix in ("svg", "png", "csv")))
     table = pd.read_csv(tmp_path / "t.csv", dtype=str, keep_default_na=False).set_index("method")
@@ -156,7 +156,7 @@ def test_settings_are_drawn_with_their_means_and_intervals(motions):
     assert (drawing.table["mean"] < drawing.table["high"]).all()
 
 
-def test_numbers_of_figure_2_are_set_beside_those_of_ssc_on_the_same_sequences(motions):
+def test_figure_2_is_compared_with_ssc(motions):
     trials = motions.trials["e"]
     rng = np.random.default_rng(2)
     more = {name: rng.random(len(trials)) for name in ("off_block_energy", "connectivity")}

@@ -46,7 +46,7 @@ def test_round_trip_keeps_arrays_parameters_and_inputs(tmp_path, arrays):
     assert "numpy" in found.versions
 
 
-def test_same_content_gives_same_bytes_in_any_order_and_at_any_time(tmp_path, arrays):
+def test_the_same_content_gives_the_same_bytes(tmp_path, arrays):
     first, second = tmp_path / "1.h5", tmp_path / "2.h5"
     artefacts.write(first, "fit", arrays, {"a": 1, "b": 2})
     os.utime(first, (0, 0))
@@ -203,7 +203,7 @@ def test_killed_writer_leaves_no_file_under_the_name(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [100, 3_000, 200_000])
-def test_a_disk_that_takes_no_more_ends_in_an_error_and_leaves_no_file(tmp_path, limit):
+def test_a_full_disk_ends_in_an_error_and_leaves_no_file(tmp_path, limit):
     code = f"""
         import resource
         import numpy as np

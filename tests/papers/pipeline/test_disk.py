@@ -27,7 +27,7 @@ def closed(monkeypatch, tmp_path):
     return close
 
 
-def test_folders_that_are_not_there_can_be_made_where_their_parent_can_be_written(closed):
+def test_missing_folders_can_be_made_in_writable_parents(closed):
     closed()
     check_writable("benchmarks/out", "data", ".snakemake")
 

@@ -113,7 +113,7 @@ def test_quick_sets_stay_small():
         assert taken["train"].sum() == (~taken["train"]).sum() == expected
 
 
-def test_first_images_of_the_first_classes_are_taken_in_the_set_order(png):
+def test_the_first_images_of_the_first_classes_are_taken(png):
     y = np.array([2, 0, 1, 2, 0, 1, 3, 3, 2, 0])
     train = np.array([1, 1, 0, 1, 0, 1, 1, 0, 0, 1], dtype=bool)
     images = {
@@ -287,7 +287,7 @@ def test_own_features_go_in_by_their_file(tmp_path):
         take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "mine.h5")
 
 
-def test_damaged_features_of_a_user_are_to_be_replaced_not_deleted(tmp_path):
+def test_damaged_features_of_a_user_are_not_deleted(tmp_path):
     own = tmp_path / "mine.h5"
     save_features(own, np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2])
     with h5py.File(own, "r+") as file:

@@ -119,7 +119,7 @@ def test_data_go_from_raw_to_what_an_experiment_reads(jobs_of, rows):
     assert jobs_of().dataset(of(experiment="mtsc_synthetic")) == []
 
 
-def test_a_file_in_the_mirror_decides_a_fetch_and_its_folder_does_not(jobs_of, tmp_path):
+def test_a_file_in_the_mirror_decides_a_fetch(jobs_of, tmp_path):
     specs = []
     for name in ("near", "far"):
         mirror = tmp_path / name
@@ -147,7 +147,7 @@ def test_code_of_data_is_that_of_its_reader_and_substitute(jobs_of):
     assert spec["substitute"]["generator"]
 
 
-def test_fits_stand_block_by_block_and_of_each_all_batches_by_name(jobs_of):
+def test_fits_are_in_order_of_blocks_and_batches(jobs_of):
     jobs = jobs_of()
     synthetic = of(effort="quick", paper="mtsc", experiment="mtsc_synthetic")
     expected = [
@@ -310,7 +310,7 @@ def test_gaps_are_seen_from_drawings_and_from_the_page(jobs_of):
     assert jobs.gaps_behind(["shared_figure"])(of()) == [shard]  # seen from the fits
 
 
-def test_gaps_of_an_earlier_stage_are_found_behind_a_lone_drawing(jobs_of):
+def test_gaps_of_an_earlier_stage_are_found(jobs_of):
     jobs = jobs_of()
     figure = jobs.drawings(["mtsc_fig1"])[0]
     write(figure)

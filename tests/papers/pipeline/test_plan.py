@@ -43,7 +43,7 @@ def test_experiment_reads_features_and_they_read_images(plan_of):
     assert plan.experiments["mtsc_synthetic"].dataset == "cub200_quick"
 
 
-def test_the_papers_own_network_is_fetched_and_its_stand_in_is_named_in_titles(plan_of):
+def test_the_papers_network_is_fetched_and_its_stand_in_named(plan_of):
     titles = {}
     for model, fetched in ((None, set()), ("resnet50", {"resnet50"})):
         plan = plan_of({"dataset": "cifar100_quick"}, features_model=model)
@@ -104,7 +104,7 @@ def test_unknown_data_set_of_an_effort_is_named(plan_of):
     assert "(defined in config/datasets.yaml and config/features.yaml)" in message
 
 
-def test_features_of_unknown_images_are_refused_even_if_nothing_reads_them(plan_of):
+def test_features_of_unknown_images_are_refused(plan_of):
     entry = load_yaml("config/features.yaml")["cub200_quick"]
     with pytest.raises(ConfigError, match=r"features\.yaml: birds\.dataset: got 'cub201'"):
         plan_of({}, features={"birds": entry | {"dataset": "cub201"}})
@@ -117,7 +117,7 @@ def test_missing_features_file_is_named(monkeypatch):
         load_plan(config, str(SCHEMAS), {})
 
 
-def test_settings_that_a_run_was_given_are_told_without_paths_of_the_machine():
+def test_settings_of_a_run_are_told_without_local_paths():
     path = ROOT / "config/config.yaml"
     config = load_yaml(path)
     assert changed_settings(config, path) == {}

@@ -113,7 +113,7 @@ def test_batches_do_not_change_results(sweeping):
         np.testing.assert_array_equal(expected[name], found[name])
 
 
-def test_a_batch_makes_data_once_and_counts_the_time_of_each_method(sweeping):
+def test_a_batch_makes_data_once_and_times_each_method(sweeping):
     plan = replace(sweeping, together=True, block=100)
     _, cpu_seconds = runner.run_block(through_json(plan.fit_spec("noisy", 0)), None)
     instances = [("data", n, trial) for n in (5, 8) for trial in (0, 3)]
@@ -482,7 +482,7 @@ def noisy_sum(data, streams, *, epsilon, gain=1.0):
     return {"mean": gain * data.X.sum(axis=0) + streams.get("noise").random() / epsilon}
 
 
-def test_a_function_is_a_method_by_itself_and_fixed_parameters_are_not_swept(sweeping):
+def test_a_function_is_a_method_and_fixes_parameters(sweeping):
     here = __name__
     methods = {
         "sum": Method("sum", "S", f"{here}.noisy_sum", {"gain": 2.0}),

@@ -15,7 +15,7 @@ def names(*dotted):
     return {path.relative_to(SOURCES).as_posix().removeprefix("privclust/") for path in found}
 
 
-def test_a_method_depends_on_its_module_and_not_on_its_neighbours():
+def test_a_method_depends_on_its_module_only():
     ssc = names("privclust.segmentation.SSC")
     assert {"segmentation/_ssc.py", "segmentation/_self_expressive.py", "core/spectral.py"} <= ssc
     assert not {"segmentation/_lrr.py", "segmentation/_mtsc.py", "segmentation/__init__.py"} & ssc
@@ -28,7 +28,7 @@ def test_a_lazy_method_depends_on_its_module_alone():
     assert {"kmeans/_eugkm.py", "decoding/_sketch_decoding.py"} <= names("privclust.kmeans")
 
 
-def test_fits_do_not_depend_on_metrics_and_metrics_not_on_methods():
+def test_fits_metrics_and_methods_do_not_mix():
     fit = names("privclust_papers.mtsc.data.fit_segmentation")
     evaluate = names("privclust_papers.mtsc.metrics.evaluate_segmentation")
     assert "metrics/segmentation.py" not in fit

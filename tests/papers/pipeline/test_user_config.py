@@ -86,14 +86,14 @@ def test_a_method_joins_the_experiments_of_its_targets_alone(plan_of):
     assert after.targets["ckm_fig2"].own == ()
 
 
-def test_at_paper_effort_a_method_leaves_the_fits_of_others_as_they_are(plan_of):
+def test_a_users_method_leaves_other_fits_at_paper_effort(plan_of):
     mine = {"mine": {**METHOD, "targets": {"ckm_fig3": {"params": {"x": 1}}}}}
     before, after = plan_of(effort="paper"), plan_of(mine, effort="paper")
     specs = [plan.experiments["ckm_privacy"].fit_spec("lloyd", 0) for plan in (before, after)]
     assert specs[0] == specs[1]
 
 
-def test_a_claim_of_privacy_is_attacked_and_depends_on_its_class(plan_of):
+def test_a_claim_of_privacy_is_attacked(plan_of):
     plan = plan_of({"mine": {**METHOD, "audit": {**AUDIT, "params": {"k": 1}}}})
     case = plan.experiments["audit_mechanisms"].methods["mine"]
     assert case.params == {**AUDIT, "params": {"k": 1}, "estimator": "own_classes.Fits"}
@@ -177,7 +177,7 @@ def test_targets_that_share_fits_share_parameters(plan_of):
     assert "mine" in plan.experiments["ckm_privacy"].methods
 
 
-def test_data_get_experiments_targets_and_their_number_of_clusters(plan_of, table):
+def test_data_get_experiments_and_targets(plan_of, table):
     entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 7, "columns": ["a", "b"]}
     plan = plan_of({"mine": {**METHOD, "targets": {"rows_kmeans": {}}}}, {"rows": entry})
     assert plan.targets.keys() >= {"rows_kmeans", "rows_mixture"}
@@ -252,7 +252,7 @@ def test_files_without_rows_and_of_unknown_kinds_are_named(tmp_path):
         prepared("rows", str(tmp_path / "none.npy"), ["a"], 0, 1)
 
 
-def test_what_only_paper_effort_has_is_told_and_left_out_at_quick_effort(plan_of):
+def test_what_only_paper_effort_has_is_left_out_at_quick(plan_of):
     methods = {"mine": {**METHOD, "targets": {"ckm_fig3": {}, "ckm_beyond": {}}}}
     quick = plan_of(methods)
     assert "ckm_beyond" in quick.elsewhere

@@ -66,7 +66,7 @@ def recall(found, k=8):
 # --- data ----------------------------------------------------------------------------------------
 
 
-def test_public_images_are_drawn_from_training_and_the_gallery_is_all_test_images():
+def test_public_images_are_training_and_the_gallery_test():
     dataset = feature_set()
     data = trial_of({**POINT, "n_public": 20}, dataset=dataset)
     public, gallery = (rows[:, 0].astype(int) for rows in data.extra["pixels"])
@@ -87,7 +87,7 @@ def test_public_images_are_drawn_from_training_and_the_gallery_is_all_test_image
     assert data.extra["settings"] == {k: v for k, v in POINT.items() if k != "n_public"}
 
 
-def test_public_images_are_those_of_the_trial_and_all_where_there_are_too_few():
+def test_public_images_are_those_of_the_trial():
     few = {**POINT, "n_public": 10}
     first = trial_of(few).extra["deep"][0]
     np.testing.assert_array_equal(first, trial_of({**few, "epsilon": 5.0}).extra["deep"][0])
@@ -95,7 +95,7 @@ def test_public_images_are_those_of_the_trial_and_all_where_there_are_too_few():
     assert trial_of({**POINT, "n_public": 1000}).facts["n_public_images"] == 30
 
 
-def test_classes_of_public_images_and_gallery_are_each_numbered_from_0():
+def test_public_and_gallery_classes_are_numbered_from_0():
     data = trial_of(dataset=feature_set("classes"))
     for labels in data.extra["labels"]:
         assert set(labels) == {0, 1, 2}
@@ -115,7 +115,7 @@ def test_kinds_of_features():
         task_of("sift")
 
 
-def test_class_free_features_are_noise_that_methods_of_a_trial_share():
+def test_class_free_features_are_shared_in_a_trial():
     data = trial_of(dataset=feature_set(per_class=100))
     found = [retrieval.task_of(data, "random", streams(method=m)) for m in ("mail", "code")]
     np.testing.assert_array_equal(found[0].X_gallery, found[1].X_gallery)
@@ -169,7 +169,7 @@ def evaluated(ranks, claimed, y=None, **outputs):
     return retrieval_evaluation.evaluate_retrieval(TrialData(None, y, "made"), found | outputs)
 
 
-def test_ceiling_of_unequal_classes_is_that_of_equal_ones_or_more():
+def test_unequal_classes_have_no_lower_ceiling():
     equal, nearly = np.repeat(np.arange(50), 10), np.repeat(np.arange(50), [11] + [10] * 48 + [9])
     for epsilon in (0.0, 0.5, 5.0):
         bound = recall_ceiling(epsilon, 1e-5, 9, 50)
@@ -281,7 +281,7 @@ def test_only_the_queries_asked_for_are_answered():
         assert len(found["ranks"]) == len(found["queries"]) == expected
 
 
-def test_the_label_after_the_noise_carries_recall_beyond_what_is_private():
+def test_the_noisy_label_carries_recall_beyond_privacy():
     """As released, on features that know nothing: 360 queries of 60 classes at epsilon 0.1."""
     rng = np.random.default_rng(0)
     y_public, y_gallery = np.arange(180) % 60, np.repeat(np.arange(60), 6)
@@ -295,7 +295,7 @@ def test_the_label_after_the_noise_carries_recall_beyond_what_is_private():
     assert recall(without) < ceiling
 
 
-def test_classes_that_the_public_images_lack_have_the_nearest_number_at_the_client():
+def test_missing_public_classes_get_the_nearest_number():
     """Of 17 classes 8 are for training and 9 for test."""
     data = {**feature_set(), "train": np.repeat(np.arange(N_CLASSES), N_EACH) < 2}
     found = trial_of(dataset=data)
@@ -309,7 +309,7 @@ def test_classes_that_the_public_images_lack_have_the_nearest_number_at_the_clie
     assert len(outputs["released"]) == 25
 
 
-def test_a_class_of_which_no_public_image_is_drawn_keeps_its_number():
+def test_a_class_without_public_images_keeps_its_number():
     """3 of 30 training images have 3 classes at most; equal numbers are the same class here."""
     dataset = feature_set()
     for trial in range(5):
@@ -318,7 +318,7 @@ def test_a_class_of_which_no_public_image_is_drawn_keeps_its_number():
         np.testing.assert_array_equal(data.extra["labels"][0], (dataset["y"][drawn] - 5) // 3)
 
 
-def test_an_embedding_that_knows_all_labels_does_not_depend_on_noise():
+def test_an_embedding_of_labels_does_not_depend_on_noise():
     found = [methods.EmbeddingSearch(random_state=seed).search(task_of()) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(found[0]["ranks"], found[1]["ranks"])
     assert not np.array_equal(found[0]["ranks"], found[2]["ranks"])
@@ -486,7 +486,7 @@ def test_the_search_is_run_at_the_point_of_the_grid(relation):
     assert retrieval_evaluation.evaluate_sensitivity(data, found)["constant"] == found["constant"]
 
 
-def test_servers_on_the_same_images_share_the_kernel_and_nothing_else(monkeypatch):
+def test_servers_on_the_same_images_share_the_kernel(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 4
     made = []

@@ -298,7 +298,7 @@ def test_one_trial_and_point_can_be_drawn(name):
 
 
 @pytest.mark.parametrize("name", list(DRAWINGS))
-def test_letters_stay_within_the_figure_and_legends_cover_no_panel(name):
+def test_letters_stay_within_the_figure(name):
     figure = standard(name).figure
     width, height = figure.bbox.width, figure.bbox.height
     legends = legend_boxes(figure)
@@ -360,7 +360,7 @@ def test_each_class_has_a_colour(n_classes):
     assert len(np.unique(colors, axis=0)) == n_classes
 
 
-def test_clouds_without_spread_or_of_one_coordinate_can_be_scaled():
+def test_clouds_without_spread_can_be_scaled():
     np.testing.assert_array_equal(privatemail_panels.scaled(np.ones((4, 3))), np.zeros((4, 2)))
     found = privatemail_panels.scaled(np.array([[1.0], [3.0]]))
     np.testing.assert_array_equal(found, [[-1.0, 0.0], [1.0, 0.0]])
@@ -368,7 +368,7 @@ def test_clouds_without_spread_or_of_one_coordinate_can_be_scaled():
     np.testing.assert_array_equal(found, [[3.0, 0.0]])
 
 
-def test_alignment_is_shown_at_five_epsilon_from_the_least_to_the_largest():
+def test_alignment_is_shown_at_five_epsilon():
     drawing = standard("fig7")
     titles = [axis.get_title("left") for axis in drawing.figure.axes]
     assert titles[:5] == [f"ε = {e:g}" for e in (0.01, 1.0, 100.0, 1e4, 1e6)]
@@ -391,7 +391,7 @@ def test_one_dimension_can_be_aligned():
 # --- figures 3, 5 and 6: curves ------------------------------------------------------------------
 
 
-def test_recall_and_objective_along_iterates_are_means_over_trials():
+def test_curves_along_iterates_are_means_over_trials():
     drawing = standard("fig3")
     top, bottom = drawing.figure.axes[0], drawing.figure.axes[3]
     curves = at_points(top, 11)
@@ -406,7 +406,7 @@ def test_recall_and_objective_along_iterates_are_means_over_trials():
     assert len(drawing.table) == 3 * 4 * 11 * 2
 
 
-def test_each_panel_varies_one_setting_with_the_others_at_their_defaults():
+def test_each_panel_varies_one_setting():
     drawing = standard("fig5")
     figure = drawing.figure
     assert len(figure.axes) == 9
@@ -423,7 +423,7 @@ def test_each_panel_varies_one_setting_with_the_others_at_their_defaults():
     assert len(drawing.table) == 3 * 3 * 3 * len(SETTINGS)
 
 
-def test_what_is_not_private_at_its_budget_is_dashed_and_no_privacy_dotted():
+def test_what_is_not_private_is_dashed_or_dotted():
     axes = standard("fig6").figure.axes
     assert len(axes) == 12  # each row once more, near chance
     for axis in axes[:6]:
@@ -461,7 +461,7 @@ def test_recall_against_epsilon_beside_ceiling_and_chance():
     assert not (drawing.table["experiment"] == "privatemail_control").any()
 
 
-def test_each_reading_has_its_panel_and_what_is_not_defined_is_left_out():
+def test_each_reading_has_its_panel():
     drawing = standard("readings")
     axes = drawing.figure.axes
     assert len(axes) == 6

@@ -149,7 +149,7 @@ def test_configuration_is_that_of_the_run_without_the_mirror():
     assert entities["#input/substitutes"]["additionalType"] == "Boolean"
 
 
-def test_data_and_artefacts_are_named_with_checksums_but_not_in_the_crate():
+def test_data_are_named_with_checksums_but_not_included():
     members, entities = pack()
     assert not [name for name in members if name.startswith("data/") or name.endswith(".h5")]
     assert entities["#data/raw/had"]["sha256"] == "5" * 64
@@ -242,7 +242,7 @@ def test_project_files_are_sources_only(project):
     assert project_files(project) == expected
 
 
-def test_files_that_the_settings_name_are_the_projects_wherever_they_lie(project):
+def test_files_named_in_settings_are_the_projects(project):
     settings = {
         "papers": ["config/papers/ckm", "mine/paper"],
         "datasets": "config/datasets.yaml",

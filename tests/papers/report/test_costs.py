@@ -134,7 +134,7 @@ def row(table, level, name):
     return table[(table.level == level) & (table.name == name)].iloc[0]
 
 
-def test_failed_job_ends_its_log_with_what_it_and_its_children_cost(tmp_path):
+def test_a_failed_job_logs_its_cost(tmp_path):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-c", JOB], cwd=tmp_path, capture_output=True, check=False
@@ -151,7 +151,7 @@ def test_failed_job_ends_its_log_with_what_it_and_its_children_cost(tmp_path):
     assert (record["rule"], record["wildcards"]) == ("fit", {"paper": "mtsc"})
 
 
-def test_jobs_behind_the_page_are_found_in_an_order_that_can_be_run(run):
+def test_jobs_behind_the_page_are_in_a_possible_order(run):
     costs = read_costs("quick", run.folder)
     rules = [job.rule for job in costs.jobs]
     assert sorted(rules) == ["draw", "evaluate", "fit", "fit", "index", "prepare"]

@@ -21,7 +21,7 @@ COMMITTED = Path(__file__).with_name("small.crate.zip")
 SHA256 = "aba7e042edf8cf3df48b8ee7ad7712ab8e5a58bc0cc071963d81d7eb12a36e3a"
 
 
-def test_a_crate_is_read_with_its_jobs_and_the_checksums_of_their_results(small_run, small_crate):
+def test_a_crate_is_read_with_its_jobs_and_checksums(small_run, small_crate):
     crate = read_crate(small_crate)
     assert (crate.effort, crate.substitutes) == ("quick", ("drawn",))
     of_run = [(job.rule, job.outputs, job.end, job.cpu_s) for job in small_run.jobs]
@@ -124,7 +124,7 @@ def restored(path):
     return tuple(restore(path, "quick", 7).values())
 
 
-def test_what_no_data_of_others_is_behind_is_taken_with_its_record_and_date(fresh, small_run):
+def test_results_without_data_of_others_are_taken(fresh, small_run):
     # fetch, prepare, fit, evaluate and summarise of the substitute; of the other set the table is
     # in the crate, but not what it is made from, and the page reads that table
     assert restored(fresh) == (5, 0, 4, 2)
@@ -149,7 +149,7 @@ def test_what_no_data_of_others_is_behind_is_taken_with_its_record_and_date(fres
         (FIT, b"other", (2, 1, 4, 4), False),
     ],
 )
-def test_what_other_code_or_inputs_made_is_not_taken_nor_what_is_made_from_it(
+def test_what_other_code_or_inputs_made_is_not_taken(
     fresh, place, content, counts, there
 ):
     content = Path(f"old_{FIT}").read_bytes() if content is None else content

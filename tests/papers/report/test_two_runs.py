@@ -67,7 +67,7 @@ def test_verdicts_that_differ_are_named(before, tmp_path):
     assert not outcome.is_equal
 
 
-def test_numbers_that_differ_are_named_whatever_the_order_of_rows(before, tmp_path):
+def test_differing_numbers_are_named_in_any_order_of_rows(before, tmp_path):
     other = FIGURE.assign(mean=[0.5, 0.26, np.nan]).iloc[::-1]
     outcome = compare_runs(before, write(tmp_path / "after", fig=other))
     assert numbers(outcome) == [("fig[method=a, epsilon=1.0].mean", "0.25", "0.26")]
@@ -154,7 +154,7 @@ def test_a_table_that_was_changed_by_hand_is_refused(before, tmp_path):
         read_run(tmp_path / "before")
 
 
-def test_cells_are_read_as_they_stand_and_rows_are_as_long_as_their_header():
+def test_cells_are_read_as_they_are():
     table = read_cells(b'n,name,n\n1,"a, ""b""\nc",\n2,NA,x\n')
     assert list(table) == ["n", "name", "n.1"]
     assert table.to_numpy().tolist() == [["1", 'a, "b"\nc', ""], ["2", "NA", "x"]]

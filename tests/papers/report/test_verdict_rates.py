@@ -32,14 +32,14 @@ def test_a_tied_claim_is_left_open(rates, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_claim_that_is_false_by_one_standard_deviation_is_found_out(rates, kind):
+def test_a_claim_false_by_one_deviation_is_found_out(rates, kind):
     found = rates(kind, "false", 20, 4, REPEATS)
     assert found["reproduced"] == found["consistent"] == 0.0
     assert found["not reproduced"] >= 0.6
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_claim_that_is_true_by_one_standard_deviation_is_not_contradicted(rates, kind):
+def test_a_claim_true_by_one_deviation_is_not_contradicted(rates, kind):
     found = rates(kind, "true", 20, 4, REPEATS)
     assert found["not reproduced"] == found["partly"] == 0.0
     assert found["reproduced"] + found["consistent"] >= 0.6

@@ -54,7 +54,7 @@ def verdict(check, tables):
 LOWEST = {"kind": "lowest", "against": ["b", "c"], "by": ["d"]}
 
 
-def test_lowest_is_reproduced_when_every_paired_gain_is_beyond_its_error():
+def test_lowest_is_reproduced_when_every_gain_is_clear():
     row = verdict(LOWEST, trials({"a": 0.10, "b": 0.13, "c": 0.12}))
     assert row["verdict"] == "reproduced"
     assert "4 of 4" in row["decided_by"]
@@ -64,7 +64,7 @@ def test_lowest_is_not_reproduced_when_others_are_lower():
     assert verdict(LOWEST, trials({"a": 0.2, "b": 0.1, "c": 0.1}))["verdict"] == "not reproduced"
 
 
-def test_what_holds_in_part_and_is_nowhere_contradicted_is_consistent():
+def test_what_holds_in_part_is_consistent():
     row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))
     assert row["verdict"] == "consistent"
     assert "2 of 4 comparisons hold, none is contradicted" in row["decided_by"]
@@ -98,12 +98,12 @@ def test_trials_that_cannot_tell_convict_nobody():
         (0, 1, 2, "not reproduced"),
     ],
 )
-def test_verdicts_follow_from_what_holds_and_what_is_contradicted(held, failed, n, expected):
+def test_verdicts_follow_from_outcomes(held, failed, n, expected):
     assert _verdict_on_counts(held, failed, n) == expected
 
 
 @pytest.mark.parametrize("kind", ["within", "below", "stable"])
-def test_only_where_no_difference_is_the_bound_is_chance_told_of(kind):
+def test_chance_is_told_only_where_the_bound_is_no_difference(kind):
     check = {"kind": kind, "bound": 0.05, "reason": "r", "against": ["b"], "by": ["d"]}
     check |= {"along": "d"} if kind == "stable" else {}
     assert "chance" not in verdict(check, trials({"a": 0.1, "b": 0.1}))["tolerance"]
@@ -162,7 +162,7 @@ def test_shares_of_trials_have_exact_intervals(hits, level):
     assert mean_interval(values, level=level, kind="share") == pytest.approx(tuple(exact))
 
 
-def test_what_is_alike_in_all_trials_has_the_interval_of_its_kind():
+def test_equal_trials_have_the_interval_of_their_kind():
     most = 1.0 - 0.025 ** (1 / 20)  # Clopper and Pearson
     assert mean_interval(np.zeros(20), kind="share") == (0.0, pytest.approx(most))
     of_difference = mean_interval(np.zeros(20), kind="difference of shares")
@@ -186,14 +186,14 @@ def test_intervals_keep_the_range_of_their_quantity(kind):
 
 
 @pytest.mark.parametrize("n", [6, 20, 41])
-def test_the_interval_of_a_median_covers_it_whatever_the_distribution(n):
+def test_the_interval_of_a_median_covers_it(n):
     rng = np.random.default_rng(n)
     ends = [median_interval(rng.exponential(size=n)) for _ in range(1000)]
     misses = sum(not low <= np.log(2.0) <= high for low, high in ends)
     assert misses <= 72  # binomial at 5 %: more once in 1000 runs
 
 
-def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
+def test_a_number_as_near_as_others_is_partly_reproduced():
     # ours is 10 +- 0.4
     table = printed("10.1")
     others = [printed(value).assign(method=name) for name, value in (("b", "10.2"), ("c", "15.0"))]
@@ -205,7 +205,7 @@ def test_a_number_that_agrees_as_those_of_others_do_is_partly_reproduced():
     assert rows["verdict"].tolist() == ["reproduced", "not reproduced"]
 
 
-def test_an_equal_number_of_another_method_does_not_count_against_agreement():
+def test_equal_numbers_of_others_do_not_count_against():
     table = printed("0").assign(statistic="median")
     zeros = trials({"a": 0.0, "b": 0.0})
     zeros["e"]["error"] = 0.0
@@ -233,7 +233,7 @@ def test_20_of_the_papers_trials_judge_a_number_and_a_margin(n, verdicts):
 
 
 @pytest.mark.parametrize("kind", ["lowest", "within"])
-def test_a_method_that_cannot_be_run_at_a_point_hides_no_other_there(kind):
+def test_a_method_that_cannot_run_hides_no_other(kind):
     check = {**LOWEST, "kind": kind, "bound": 0.01, "reason": "any"}
     tables = trials({"a": 0.10, "b": 0.13, "c": 0.12})
     e = tables["e"]
@@ -310,7 +310,7 @@ def test_printed_numbers_are_judged_by_the_standard_error(value, expected):
     assert rows["verdict"].tolist() == [expected]
 
 
-def test_printed_numbers_on_a_part_of_the_trials_are_partly_reproduced():
+def test_numbers_on_some_trials_are_partly_reproduced():
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1}), printed("10", n=155))
     assert rows["verdict"].tolist() == ["consistent"]
     assert rows["decided_by"].str.contains("from 100 of the paper's 155 trials").all()
@@ -347,7 +347,7 @@ def test_interval_covers_the_truth_about_as_often_as_it_says():
     assert 174 <= hits <= 199
 
 
-def test_the_interval_leaves_2_5_percent_of_resamples_at_either_end():
+def test_2_5_percent_of_resamples_are_left_at_either_end():
     """Means of 300 resampled uniform values are normal; 40 sets give their quantiles to 0.01."""
     rng = np.random.default_rng(2)
     ends = []
@@ -510,7 +510,7 @@ def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies
     assert "0.05: made up" in row["tolerance"]
 
 
-def test_only_points_where_other_axes_are_as_told_count_along_an_axis():
+def test_only_points_with_the_stated_axes_count():
     means = {0.1: 0.30, 1.0: 0.30}
     own, other = curve(means, k=2, alpha=0.6), curve({0.1: 0.9, 1.0: 0.1}, k=8, alpha=0.6)
     tables = {"e": pd.concat([own, other])}
@@ -520,7 +520,7 @@ def test_only_points_where_other_axes_are_as_told_count_along_an_axis():
 
 
 @pytest.mark.parametrize("check", [FALLS, STABLE, VARIES])
-def test_one_point_of_an_axis_decides_nothing_and_an_unknown_axis_is_named(check):
+def test_one_point_of_an_axis_decides_nothing(check):
     assert verdict(check, {"e": curve({0.1: 0.3})})["verdict"] == "not run"
     gone = curve({0.1: 0.3, 1.0: np.nan})
     assert verdict(check, {"e": gone})["verdict"] == "not run"
@@ -562,7 +562,7 @@ def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None)
     return row
 
 
-def test_a_printed_margin_is_judged_by_differences_on_the_same_trials():
+def test_margins_are_judged_by_paired_differences():
     rng = np.random.default_rng(0)
     common = rng.standard_normal(40)  # far wider than the difference, and the same for both
     noise = 0.01 * rng.standard_normal(40)
@@ -631,7 +631,7 @@ def test_spreads_are_compared_by_their_ratio(scale, factor, expected):
     assert float(said) == pytest.approx(max(ratio, 1.0 / ratio), rel=5e-3)
 
 
-def test_the_interval_of_a_ratio_of_spreads_covers_as_often_as_it_says():
+def test_the_interval_of_a_ratio_covers_as_stated():
     rng = np.random.default_rng(1)
     misses = 0
     for _ in range(400):
@@ -663,7 +663,7 @@ def sentence(check, tables, kind="", **quantities):
     return row["decided_by"][0]
 
 
-def test_a_sentence_says_what_where_what_was_expected_and_what_came_out():
+def test_a_sentence_says_what_was_expected_and_found():
     table = trials({"a": 0.1}, n=2, spread=0.0)["e"]
     table["error"] = [1.0, 1.0, 1.0, 0.0]  # a share of trials, at d = 1 and at d = 2
     check = {"kind": "below", "bound": 0.5, "reason": "r", "by": ["d"]}

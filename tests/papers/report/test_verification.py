@@ -55,7 +55,7 @@ def outputs(jobs):
     return {output for job in jobs for output in job.outputs}
 
 
-def test_what_a_job_needs_and_the_crate_has_not_is_done_before_it(crate):
+def test_what_a_job_needs_is_done_before_it(crate):
     only = dataclasses.replace(crate, jobs=(crate.makers[FIT.format("drawn")],))
     assert draw(only, 1, 60.0, 0).needed == ()  # other jobs are known by `makers`
     needs = draw(crate, 20, 60.0, 0)
@@ -63,7 +63,7 @@ def test_what_a_job_needs_and_the_crate_has_not_is_done_before_it(crate):
     assert "data/raw/drawn" not in outputs(needs.jobs)
 
 
-def test_drawn_jobs_are_asked_for_together_where_nothing_undrawn_lies_between(crate):
+def test_drawn_jobs_are_asked_for_together(crate):
     fit = crate.makers[FIT.format("had")]
     metrics, prepare = crate.makers[METRICS.format("had")], crate.makers["data/prepared/had.h5"]
     assert generations(crate, {fit, metrics, prepare}) == [[prepare, fit, metrics]]

@@ -64,7 +64,7 @@ def spec_of(estimator, fit, data, params=None, point=None):
     }
 
 
-def test_random_state_is_a_generator_for_ours_and_a_number_for_others():
+def test_random_state_is_a_generator_or_a_number():
     rng = np.random.default_rng(3)
     assert random_state_for(DPLloyd, rng) is rng
     number = random_state_for(KMeans, rng)
@@ -159,7 +159,7 @@ def test_how_many_rows_lie_outside_the_box_is_a_fact(dataset, trial):
     assert trial(point, 0, TrialStreams(SPEC, point, 0), inside).facts["rows_outside"] == 0
 
 
-def test_rows_of_clusters_are_drawn_in_to_the_box_and_the_data_stay(dataset):
+def test_rows_of_clusters_are_clipped_and_data_stay(dataset):
     before = dataset["X"].copy()
     data = clusters_trial({"n_clusters": 2}, 0, TrialStreams(SPEC, {}, 0), dataset)
     np.testing.assert_array_equal(data.X, np.clip(before, dataset["low"], dataset["high"]))
@@ -191,7 +191,7 @@ def test_a_mixture_needs_rows_to_test_on(dataset):
 
 
 @pytest.mark.parametrize(("scale", "convicted"), [(2.0, False), (0.5, True)])
-def test_the_audit_convicts_too_little_noise_and_not_enough_noise(scale, convicted):
+def test_the_audit_convicts_too_little_noise(scale, convicted):
     from privclust_papers.audit.data import fit_audit
     from privclust_papers.pipeline.runner import TrialData
 

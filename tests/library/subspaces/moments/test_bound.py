@@ -51,7 +51,7 @@ def test_it_is_in_proportion_to_noise_where_that_is_all():
     assert errors[0] / errors[1] == pytest.approx(sigmas[0] / sigmas[1], rel=0.1)
 
 
-def test_it_does_not_turn_on_the_order_of_rows_or_names_of_subspaces(mixture):
+def test_the_bound_does_not_depend_on_order_or_names(mixture):
     X, labels, truth = mixture
     again = bound_at((X[::-1], 1 - labels[::-1], truth[::-1]), 3.0)
     assert again == pytest.approx(bound_at(mixture, 3.0), rel=0.02)

@@ -247,7 +247,7 @@ def test_files_and_merged_sketches(tmp_path):
         private[0].release(1.0, 1e-5)
 
 
-def test_a_file_that_states_more_than_its_noise_gives_is_refused(tmp_path, monkeypatch):
+def test_a_file_that_promises_too_much_is_refused(tmp_path, monkeypatch):
     exact = MomentSketch.of(np.random.default_rng(0).standard_normal((60, 4)))
     private = exact.release(1.0, 1e-5, random_state=0)
     honest = exact.release(5.0, 1e-5, random_state=0)

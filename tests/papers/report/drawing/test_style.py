@@ -34,7 +34,7 @@ def test_an_entry_tells_colour_marker_and_line(entry, expected):
     assert (found.color, found.marker, found.dash) == expected
 
 
-def test_methods_of_ones_own_come_last_with_looks_that_no_paper_has():
+def test_a_users_methods_come_last_with_their_own_looks():
     own = [f"own_{number}" for number in range(4)]
     styles = style.styles_of([("em", {"colour": "black"}), ("own_0", {}), ("ssc", {})], own)
     assert list(styles) == ["em", "own_0", "ssc", *own[1:]]

@@ -433,7 +433,7 @@ def test_keyboard_comes_first_to_a_way_past_the_contents(page):
 
 
 @pytest.mark.parametrize("name", ["ckm/ckm_tab_snr", "dpem/dpem_fig2", "mtsc/mtsc_tab1_l1"])
-def test_wide_tables_of_numbers_are_not_cut_off_on_a_small_laptop(browser, run, tmp_path, name):
+def test_wide_tables_are_not_cut_off_on_a_small_laptop(browser, run, tmp_path, name):
     """Of 15 to 24 columns, at paper effort."""
     results = Path(__file__).parents[4] / "docs/results"
     table = pd.read_csv(results / f"{name}.csv", dtype=str, keep_default_na=False)

@@ -64,7 +64,7 @@ def test_page_is_well_formed_and_no_text_becomes_markup(tags, page, nasty):
     assert any(nasty in attributes["alt"] for attributes in tags.attributes("img"))
 
 
-def test_ids_are_unique_and_links_within_the_page_lead_somewhere(tags):
+def test_ids_are_unique_and_links_lead_somewhere(tags):
     ids = [attributes["id"] for _, attributes in tags.found if "id" in attributes]
     links = {a["href"][1:] for a in tags.attributes("a") if a["href"].startswith("#")}
     named = {
@@ -157,7 +157,7 @@ def test_a_claim_under_a_row_follows_it_and_is_not_counted(page):
     assert names[place - 1] == ("words", "lowest")
 
 
-def test_the_verdict_of_the_published_run_stands_beside_that_of_this_one(run, page):
+def test_the_published_verdict_is_next_to_this_runs(run, page):
     assert "published run" not in page
     shown = render(**run, published={"c2": "consistent", "n/LRR/mean/": "reproduced"})
     for name, expected in (("mtsc_fig1", "consistent"), ("mtsc_tab1", "reproduced")):
