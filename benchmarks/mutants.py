@@ -147,25 +147,28 @@ class Places:
             case ast.Constant(value=float() as value):
                 yield *self.ends(node), f"{0.8 * value:.6g}" if value else "0.1"
 
-    def faults(self, file):
-        """Yield each fault and the text of the module with it."""
-        for function, begin, end, new in sorted(self.found, key=lambda place: place[1:]):
-            text = self.text[:begin] + new.encode() + self.text[end:]
-            first, last = self.text.rfind(b"\n", 0, begin) + 1, self.text.find(b"\n", end)
-            lines = self.text[first:last], text[first : last + len(text) - len(self.text)]
-            try:
-                ast.parse(text)  # the text after "%" may be a string
-            except SyntaxError:
-                continue
-            yield Fault(file, function, *(" ".join(part.decode().split()) for part in lines)), text
+    def planted(self, file, place):
+        """Return the fault of a place and the text with it; None where that is no Python."""
+        function, begin, end, new = place
+        text = self.text[:begin] + new.encode() + self.text[end:]
+        first, last = self.text.rfind(b"\n", 0, begin) + 1, self.text.find(b"\n", end)
+        lines = self.text[first:last], text[first : last + len(text) - len(self.text)]
+        try:
+            ast.parse(text)  # the text after "%" may be a string
+        except SyntaxError:
+            return None
+        return Fault(file, function, *(" ".join(part.decode().split()) for part in lines)), text
 
 
 def drawn(files, each, seed):
     """Return faults drawn from files, with the text; those of a larger `each` go on from these."""
-    names = [str(file.relative_to(SOURCE)) for file in files]
-    places = [Places((SOURCE / name).read_text("utf-8")).faults(name) for name in names]
-    every = list(itertools.chain(*places))
-    return random.Random(seed).sample(every, len(every))[:each]
+    every = []
+    for file in files:
+        name, places = str(file.relative_to(SOURCE)), Places(file.read_text("utf-8"))
+        every += [(places, name, place) for place in sorted(places.found)]
+    in_turn = random.Random(seed).sample(every, len(every))
+    planted = (places.planted(name, place) for places, name, place in in_turn)
+    return list(itertools.islice(filter(None, planted), each))
 
 
 class Suite:

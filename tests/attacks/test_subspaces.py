@@ -18,7 +18,6 @@ from privclust.subspaces import (
     SampleAggregateSubspaceClustering,
     SuLQKPlanes,
 )
-from privclust.subspaces._subset_results import subset_results
 
 hidden = pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 drowned = pytest.mark.filterwarnings("ignore:epsilon=:UserWarning")
@@ -203,10 +202,19 @@ def test_subspaces_of_noise_are_flagged():
 
 
 class Overdrawn(ClusterMixin, BaseEstimator):
-    """A private base that a ledger refuses."""
+    """A private base that a ledger refuses after its trial on random rows."""
+
+    n_fits = 0
+
+    def __init__(self, n_clusters=1):
+        self.n_clusters = n_clusters
 
     def fit(self, X, y=None):
-        raise BudgetError("spent")
+        Overdrawn.n_fits += 1
+        if Overdrawn.n_fits > 1:
+            raise BudgetError("spent")
+        self.labels_ = np.zeros(len(X), dtype=int)
+        return self
 
 
 @pytest.mark.attack(
@@ -215,6 +223,8 @@ class Overdrawn(ClusterMixin, BaseEstimator):
     now="The refusal is raised to the caller.",
 )
 def test_a_ledger_refuses_a_base():
-    rows, rng = np.zeros((4, 3)), np.random.default_rng(0)
-    with pytest.raises(BudgetError):
-        subset_results(Overdrawn(), rows, [np.arange(2)], (1, 3, 1), rng)
+    Overdrawn.n_fits = 0
+    model = SampleAggregateSubspaceClustering(Overdrawn(n_clusters=1), random_state=0)
+    with pytest.raises(BudgetError, match="spent"):
+        model.fit(np.random.default_rng(0).standard_normal((400, 3)))
+    assert Overdrawn.n_fits == 2

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.command import _sketchers, main, output
+from privclust.command import main, output
 from privclust.core.hdf5 import FileError
 from privclust.privacy import Budget, Neighbours
-from privclust.sketches import Sketch, _frequencies, _release
+from privclust.sketches import Sketch, draw_frequencies, estimate_variance, release
 
 DRAWN = ["--frequencies", "30", "--variance", "2.5", "--seed", "1"]
 X = np.random.default_rng(0).integers(-1024, 1024, (600, 3)) / 256
@@ -46,7 +46,7 @@ def test_every_format_gives_the_sketch_of_the_library(run):
         assert "sketch of 600 records, 30 numbers" in err
         assert "NOT private" in err
         found = Sketch.load(f"{name}.h5")
-        frequencies = _frequencies.draw_frequencies(3, 30, variance=2.5, random_state=1)
+        frequencies = draw_frequencies(3, 30, variance=2.5, random_state=1)
         assert (found.frequencies == frequencies).all()
         assert (found.sums == Sketch.of(X, frequencies).sums).all()
         assert found.guarantee is None
@@ -176,9 +176,9 @@ def test_variance_may_come_from_a_public_sample(run):
     arguments = ("--frequencies", "5", "--public-sample", "public.npy", "--seed", "2")
     code, _, err = run("sketch", "x.npy", "-o", "s.h5", *arguments)
     assert code == 0
-    variance = _frequencies.estimate_variance(X[:200] * 3, random_state=2)
+    variance = estimate_variance(X[:200] * 3, random_state=2)
     assert f"public sample: {variance:.6g}" in err
-    expected = _frequencies.draw_frequencies(3, 5, variance=variance, random_state=2)
+    expected = draw_frequencies(3, 5, variance=variance, random_state=2)
     assert (Sketch.load("s.h5").frequencies == expected).all()
     np.save("public.npy", X[:, :2])
     code, _, err = run("sketch", "x.npy", "-o", "t.h5", *arguments)
@@ -362,12 +362,18 @@ def test_nothing_slow_is_imported_before_arguments():
 
 
 def test_choices_are_those_of_the_library():
-    assert _sketchers.LAWS[0] == "adapted_radius"
-    assert set(_sketchers.LAWS) == set(_frequencies.LAWS)
+    frequencies = draw_frequencies(3, 5, variance=2.5, random_state=0)
+    with pytest.raises(ValueError, match="law must be") as no_law:
+        draw_frequencies(3, 5, variance=2.5, law="x")
+    with pytest.raises(ValueError, match="noise must be") as no_noise:
+        release(Sketch.of(X, frequencies), 1.0, noise="x")
+    laws, noises = (re.findall(r"\w+(?=,)", str(one.value)) for one in (no_law, no_noise))
+    assert (len(laws), len(noises)) == (4, 3)
     with pytest.raises(SystemExit):
         main(["sketch", "x", "-o", "y", "--noise", "x"])
     for option, known in (
-        ("--noise", _release.NOISES),
+        ("--law", laws),
+        ("--noise", noises),
         ("--neighbours", ["replace_one", "add_remove", *Neighbours]),
     ):
         for value in known:

@@ -15,7 +15,7 @@ from privclust_papers.report.comparison import (
     median_interval,
     select,
 )
-from privclust_papers.report.verdicts import _verdict_on_counts, judge
+from privclust_papers.report.verdicts import judge
 from privclust_papers.settings.config import load_yaml
 
 PAPERS = Path(__file__).parents[3] / "config/papers"
@@ -99,7 +99,15 @@ def test_trials_that_cannot_tell_convict_nobody():
     ],
 )
 def test_verdicts_follow_from_outcomes(held, failed, n, expected):
-    assert _verdict_on_counts(held, failed, n) == expected
+    """Means of 20 trials at n points are far below a bound, far above it, or anywhere."""
+    away = np.tile([-1.0, 1.0], 10)
+    outcomes = [-9.0 + away] * held + [9.0 + away] * failed + [9.0 * away] * (n - held - failed)
+    table = pd.concat(
+        trials({"a": 0.0}, n=20)["e"].query("d == 1").assign(d=d, error=error)
+        for d, error in enumerate(outcomes)
+    )
+    below = {"kind": "below", "bound": 0.0, "reason": "r", "by": ["d"]}
+    assert verdict(below, {"e": table})["verdict"] == expected
 
 
 @pytest.mark.parametrize("kind", ["within", "below", "stable"])

@@ -7,7 +7,6 @@ import pytest
 
 from privclust.privacy import Neighbours
 from privclust.sketches import MomentSketch
-from privclust.sketches._harmonics import squared_length
 from privclust.sketches.moment_release import (
     coordinate_weights,
     feature_weights,
@@ -78,7 +77,7 @@ def test_the_margin_is_what_rounding_attains():
         worst = max(worst, math.sqrt(off @ (off * [1.0, 2.0, 1.0])))
     of_pairs = 2 * 2.0**-19  # d times half of the unit 2^-18
     assert 0.9 * of_pairs < worst <= of_pairs * (1.0 + 1e-6)
-    unit = {2: squared_length(2, 2)}
+    unit = {2: 0.5}  # squared length of x x' - I / 2, of rows of norm 1
     margin = rounding_margin(2, unit) - last_rounding(2, unit)
     assert margin == pytest.approx(of_pairs, rel=1e-5)
 
