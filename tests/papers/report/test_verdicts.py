@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from privclust_papers.report import checks, comparison
 from privclust_papers.report.comparison import (
@@ -193,12 +193,16 @@ def test_intervals_keep_the_range_of_their_quantity(kind):
     assert least <= low < high <= most
 
 
-@pytest.mark.parametrize("n", [6, 20, 41])
-def test_the_interval_of_a_median_covers_it(n):
+@pytest.mark.parametrize(("n", "k"), [(6, 1), (20, 6), (41, 14)])
+def test_the_interval_of_a_median_covers_it(n, k):
+    """The k-th smallest of n and the k-th largest, by the largest k that misses in at most 5 %."""
+    expected, next_one = 2.0 * binom.cdf([k - 1, k], n, 0.5)
+    assert expected <= 0.05 < next_one
     rng = np.random.default_rng(n)
     ends = [median_interval(rng.exponential(size=n)) for _ in range(1000)]
     misses = sum(not low <= np.log(2.0) <= high for low, high in ends)
-    assert misses <= 72  # binomial at 5 %: more once in 1000 runs
+    least, most = binom.ppf([5e-4, 1.0 - 5e-4], 1000, expected)
+    assert least <= misses <= most
 
 
 def test_a_number_as_near_as_others_is_partly_reproduced():
@@ -646,8 +650,7 @@ def test_the_interval_of_a_ratio_covers_as_stated():
         log_ratio, error = checks._log_ratio_of_spreads(rng.standard_normal((20, 2)) * (1.0, 2.0))
         low, high = checks._around(log_ratio, error, 20, 0.95)
         misses += not low <= np.log(0.5) <= high
-    # 5 % of 400 is 20; a binomial of that rate is beyond 36 in 1 of 2,000 runs
-    assert misses <= 36
+    assert 7 <= misses <= 36  # a binomial of 400 at 5 % is outside in 1 of 1,000 runs
 
 
 def test_several_conditions_select_what_meets_all():
