@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, followed in a copy of the project: a method, a paper, and a metric of it."""
+"""CONTRIBUTING.md, followed in a copy of the project, section by section."""
 
 import re
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import pandas as pd
 import pytest
 
@@ -57,7 +58,11 @@ def project(project_in, tmp_path_factory):
 
 def test_the_steps_fit_the_settings_of_the_project(project_in, tmp_path, monkeypatch):
     project = project_in(tmp_path, small=False)
-    follow(project.folder, section("A method") + section("A paper") + section("A metric"))
+    names = "method", "paper", "metric", "data set", "claim", "case of the audit"
+    for name in names:
+        steps = section(f"A {name}")
+        assert steps, name
+        follow(project.folder, steps)
     monkeypatch.setenv("PYTHONPATH", str(project.folder / "src"))
     planned = project.run("-n", "--cores", "1", "--config", "effort=paper", "--list-target-rules")
     assert {"ckm_beyond", "audit_epsilon", "rounds_fig1"} <= set(planned.split())
@@ -112,12 +117,39 @@ def test_a_paper_is_one_folder_one_line_and_a_page_of_results(project):
     assert "the error of five rounds falls with epsilon" in page
 
 
-def test_a_metric_is_a_function_and_its_name_in_a_paper(project):
+def has_paper(project):
+    """Follow the section on a paper, unless a test before did."""
     if not (project.folder / "src/privclust_papers/rounds").exists():
         follow(project.folder, section("A paper"))
-    touched = follow(project.folder, section("A metric"))
-    assert len(touched) == 2
-    project.run("--cores", "2", "rounds")
+
+
+def test_a_metric_and_a_claim_on_it(project):
+    """The metric is a function and its name in a paper: two files."""
+    has_paper(project)
+    assert len(follow(project.folder, section("A metric"))) == 2
+    follow(project.folder, section("A claim"))
+    project.run("--cores", "2", "rounds", "results/quick/verdicts.csv")
     summary = table(project, "rounds/rounds_error/summary.csv")
     means = summary.pivot_table("mean", "metric", "method")
     assert (means.loc["largest_distance"] ** 2 > means.loc["error"]).all()
+    verdicts = table(project, "verdicts.csv").set_index("id")
+    said = verdicts.loc["rounds_fig1_covers", "decided_by"]
+    assert "the distance of the furthest row to its center" in said
+
+
+def test_a_data_set_is_its_entry_and_its_reader(project):
+    has_paper(project)
+    assert len(follow(project.folder, section("A data set"))) == 3
+    (project.mirror / "two_groups").mkdir()
+    (project.mirror / "two_groups/two_groups.txt").write_text("-1.0\n-0.9\n0.9\n1.0\n")
+    project.run("--cores", "1", "data/prepared/two_groups.h5")
+    with h5py.File(project.folder / "data/prepared/two_groups.h5") as file:
+        assert file["X"][:].tolist() == [[-1.0], [-0.9], [0.9], [1.0]]
+
+
+def test_a_case_of_the_audit_is_attacked(project):
+    assert len(follow(project.folder, section("A case of the audit"))) == 2
+    project.run("--cores", "2", "audit_epsilon")
+    case = table(project, "targets/audit_epsilon/audit_epsilon.csv").set_index("method")
+    assert case.loc["rounded_count", "claimed_epsilon"] == 1.0
+    assert 0.5 < case.loc["rounded_count", "epsilon_at_least"] <= 1.0
