@@ -192,10 +192,12 @@ class Suite:
         package, folder, *_ = Path(file).parts
         within = [t for t in self.files if t.startswith(f"tests/{MIRRORS[package]}/{folder}/")]
         own = [t for t in within if Path(t).stem == f"test_{Path(file).stem.lstrip('_')}"]
+        module = ".".join(Path(file).with_suffix("").parts)
         room = [test for test in within if test not in own]
+        room.sort(key=lambda test: test not in self.users[module])  # those that import it first
         if package == "privclust":
             room.append(f"tests/test_docstrings.py::test_examples[{folder}]")
-        others, ring = [], {".".join(Path(file).with_suffix("").parts)}
+        others, ring = [], {module}
         reached = ring
         while ring:
             ring = set().union(*(self.users[module] for module in ring)) - reached

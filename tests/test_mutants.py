@@ -83,6 +83,9 @@ def test_tests_that_are_near_to_the_module_come_first(suite):
     assert "tests/test_docstrings.py::test_examples[metrics]" in room
     assert not {*own, *room}.intersection(others)
     assert any(test.startswith("tests/papers/mtsc/") for test in others)
+    own, room, _ = suite.stages("privclust_papers/report/comparison.py")
+    assert own == []
+    assert "tests/papers/report/test_verdicts.py" in room[:2]
 
 
 MODULE = """
