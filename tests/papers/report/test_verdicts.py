@@ -257,6 +257,23 @@ def test_a_method_that_cannot_run_hides_no_other(kind):
     assert verdict(check, tables)["verdict"] == "not run"
 
 
+@pytest.mark.parametrize("kind", ["lowest", "within", "alike"])
+def test_methods_without_a_trial_in_common_are_not_compared(kind):
+    check = {**LOWEST, "kind": kind, "against": ["b"], "statistic": "mean", "scale": "log"}
+    tables = trials({"a": 0.10, "b": 0.13})
+    e = tables["e"]
+    e.loc[(e["method"] == "a") & (e["trial"] < 25), "error"] = np.nan
+    e.loc[(e["method"] == "b") & (e["trial"] >= 25), "error"] = np.nan
+    assert verdict({**check, "bound": 2.0, "reason": "any"}, tables)["verdict"] == "not run"
+
+
+def test_a_median_of_logarithms_takes_a_zero():
+    tables = trials({"a": 0.10})
+    tables["e"].loc[7, "error"] = 0.0
+    check = {"kind": "below", "bound": 0.2, "reason": "any", "statistic": "median", "scale": "log"}
+    assert verdict({**check, "by": ["d"]}, tables)["verdict"] == "reproduced"
+
+
 def test_false_alarms_of_lowest_are_rare_when_methods_are_equal():
     # each of 4 comparisons holds by chance with 2.5 %; all four with less than 2.5 %
     found = [
@@ -554,7 +571,7 @@ def test_differences_within_their_error_are_left_open(check, mean):
     assert float(high) - float(low) == pytest.approx(2 * 0.0151, abs=2e-4)
 
 
-def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None):
+def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None, source="data"):
     """Judge the printed margin of b over a; each method's values in a dict."""
     names = ("b", "a")
     rows = [
@@ -563,7 +580,7 @@ def margins_of(values, printed_values=("5.0", "3.0"), n_printed=40, scenes=None)
     ]
     table = pd.concat(
         pd.DataFrame({"method": name, "label": name.upper(), "trial": np.arange(len(part)),
-                      "source": "data", "error": part})
+                      "source": source if name == "b" else "data", "error": part})
         for name, part in values.items()
     )  # fmt: skip
     if scenes is not None:
@@ -599,6 +616,15 @@ def test_a_printed_margin_counts_trials_of_a_scene_as_one():
         margins_of({"a": base, "b": more}, scenes=np.repeat(np.arange(4), 10))["verdict"]
         == "consistent"
     )
+
+
+def test_a_printed_margin_of_a_substitute_is_not_comparable():
+    """The margin of b over a is b's, with its label and its data."""
+    values = {"a": np.zeros(40), "b": 0.02 + np.zeros(40)}
+    row = margins_of(values, source="substitute: made up")
+    assert row["verdict"] == "not comparable"
+    assert row["data"] == "substitute: made up"
+    assert "B" in row["claim"]
 
 
 def test_a_printed_margin_without_both_methods_is_not_run():
