@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
 from privclust.report.figures import PALETTE
 from privclust_papers.dpsc.metrics import distance_of_random
@@ -28,8 +29,12 @@ from privclust_papers.report.drawing.style import Drawing, Results, canvas
 _WIDTH = 10.5
 _LETTER = 0.065  # inches of a letter in a legend
 _PRINTED = (
-    *("sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr", "sulq_10", "sulq_50"),
-    *("sulq_10_classical", "sulq_50_classical", "sulq_10_mod", "sulq_50_mod", "kplanes_ssc"),
+    *("sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr"),
+    *("sulq_10_classical", "sulq_50_classical", "kplanes_ssc"),
+)
+_CALIBRATIONS = (
+    *("sulq_10_classical", "sulq_50_classical", "sulq_10_mod", "sulq_50_mod"),
+    *("sulq_10", "sulq_50"),
 )
 _CORRECTED_METHODS = (
     *("sa_ssc_corrected", "sulq_10", "sulq_50", "gibbs_random", "gibbs_sulq", "moments"),
@@ -44,7 +49,25 @@ _STARTS = (
     "moments",
     "kplanes_ssc",
 )  # seven lines; the table has all that were run
-_AS_PRINTED = ("sa_ssc", "exp_ssc")  # at usual budgets, beside what is private
+_AS_PRINTED = ("sa_ssc", "exp_ssc")  # at usual budgets, next to private methods
+_USUAL_BUDGETS = {  # seven lines a panel; the table has all that were run
+    "methods of the paper": (
+        "sa_ssc_corrected",
+        "gibbs_random",
+        "sulq_10_classical",
+        "sulq_10_mod",
+        "sulq_10",
+    ),
+    "SuLQ (zCDP) and the moment sketch": (
+        "sulq_10",
+        "sulq_restarts",
+        "sulq_averaged",
+        "sulq_restarts_averaged",
+        "moments",
+        "moments_alone",
+        "bound",
+    ),
+}
 _DATA_SETS = {
     "dpsc_d5": "generated, σ = 0.01",
     "dpsc_d10": "generated, σ = 0.1",
@@ -95,64 +118,76 @@ def fig1(results: Results) -> Drawing:
 def fig2(results: Results) -> Drawing:
     """Figure 2: cost and Wasserstein distance against epsilon, as printed."""
     text = (
-        "Of Gibbs samples (exp.) the mean over the last 100. Dashed: as printed, without a "
-        "guarantee (exp.: starts taken from the data). Vertical: ε = 2D/√m, from which on Theorem "
-        "3.1 speaks of Algorithm 1 (s.a.)."
+        "Gibbs samplers (exp.): the mean over the last 100 samples. Dashed: as printed, without a "
+        "guarantee (exp.: starts taken from the data). Last row: SuLQ with three calibrations of "
+        "its noise, all private. Vertical: ε = 2D/√m, the least ε of Theorem 3.1 on Algorithm 1 "
+        "(s.a.)."
     )
-    return _utility(results, _PRINTED, text)
+    rows = (("cost", _PRINTED), ("distance", _PRINTED), ("distance", _CALIBRATIONS))
+    return _utility(results, rows, text)
 
 
 def beyond(results: Results) -> Drawing:
     """What has a guarantee, at one (epsilon, delta), as it is released."""
     text = (
-        "What is released: of Gibbs samples the last. Every solid curve is (ε, 1/(n ln n))-DP, of "
-        "Gibbs samplers in the limit of many sweeps. Dotted: without privacy."
+        "Gibbs samplers (exp.): the last sample. Every solid curve is (ε, 1/(n ln n))-DP, Gibbs "
+        "samplers in the limit of many sweeps. Dotted: without privacy."
     )
-    return _utility(results, _CORRECTED_METHODS, text, released=True)
+    rows = [(metric, _CORRECTED_METHODS) for metric in _AXES]
+    return _utility(results, rows, text, released=True)
 
 
 def starts(results: Results) -> Drawing:
     """One Gibbs sample from starts that privacy allows, beside SuLQ and the paper's start."""
     text = (
-        "Of Gibbs samples the last. Solid: (ε, 1/(n ln n))-DP in all, of Gibbs samplers in the "
-        "limit of many sweeps. Dashed: the paper's start, taken from the data. Dotted: without "
-        "privacy. Other starts are in the table."
+        "Gibbs samplers (exp.): the last sample. Solid: (ε, 1/(n ln n))-DP in all, Gibbs samplers "
+        "in the limit of many sweeps. Dashed: the paper's start, taken from the data. Dotted: "
+        "without privacy. Other starts are in the table."
     )
-    return _utility(results, _STARTS, text, released=True)
+    return _utility(results, [(metric, _STARTS) for metric in _AXES], text, released=True)
 
 
 def _utility(
-    results: Results, methods: Sequence[str], text: str, released: bool = False
+    results: Results,
+    rows: Sequence[tuple[str, Sequence[str]]],
+    text: str,
+    released: bool = False,
 ) -> Drawing:
+    """Draw rows of panels, each a metric of some methods, a column a data set."""
     table = statistics(results.trials, ["epsilon"], _METRICS, _QUARTILES)
     tables = {name: results.trials[name] for name in _DATA_SETS if name in results.trials}
-    with canvas(_WIDTH, 7.6, results.trials) as figure:
-        axes = figure.subplots(2, len(tables), squeeze=False, sharex="col")
+    with canvas(_WIDTH, 1.6 + 3.0 * len(rows), results.trials) as figure:
+        axes = figure.subplots(len(rows), len(tables), squeeze=False, sharex="col")
         for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
             sizes = _sizes(trials)
-            title = f"{_DATA_SETS[name]}\n{_sizes_text(*sizes)}"
+            title = f"{_DATA_SETS[name]}, {counted(trials)}\n{_sizes_text(*sizes)}"
             if not released:
                 title += f"\n2D/√m = {_rounded(_condition(*sizes))}"
-            for axis, metric in zip(panels, _AXES, strict=True):
+            random = distance_of_random(*sizes[1:])
+            for axis, (metric, methods) in zip(panels, rows, strict=True):
                 shown = metric + ("_last" if released else "")
                 part = table[(table["experiment"] == name) & (table["metric"] == shown)]
                 mean_curves(axis, part, "epsilon", [*methods, *results.own], results.styles)
-                axis.set_ylim(bottom=0.0)
+                axis.set(ylim=(0.0, None), xlim=limits(trials["epsilon"]))
+                if metric == "distance":
+                    axis.axhline(random, **_GREY, zorder=0)
+                    axis.set_ylim(0.0, 1.08 * random)
                 if not released:
                     axis.axvline(_condition(*sizes), **_GREY, zorder=0)
             panels[0].set_title(title)
-            random = distance_of_random(*sizes[1:])
-            panels[1].axhline(random, **_GREY, zorder=0)
-            panels[1].set(ylim=(0.0, 1.08 * random), xlim=limits(trials["epsilon"]))
-            panels[1].set_xlabel("privacy budget, ε")
-        for axis, label in zip(axes[:, 0], _AXES.values(), strict=True):
-            axis.set_ylabel(label)
-        longest = max(map(len, axes[0, 0].get_legend_handles_labels()[1]))
+            panels[-1].set_xlabel("privacy budget, ε")
+        for axis, (metric, _) in zip(axes[:, 0], rows, strict=True):
+            axis.set_ylabel(_AXES[metric])
+        longest = max(len(name) for axis in axes.flat for name in _names_in(axis))
         ncols = int(_WIDTH // (0.9 + _LETTER * longest))
-        legend_below(figure, axes[0, 0], ncols=ncols, handlelength=4.0)
-        mean = f"Mean of {counted(*tables.values())}{BAND}"
-        caption(figure, f"{mean}. {text} Grey line: random subspaces.")
+        legend_below(figure, *axes[:, 0], ncols=ncols, handlelength=4.0)
+        caption(figure, f"Mean{BAND}. {text} Grey line: random subspaces.")
     return Drawing(figure, table)
+
+
+def _names_in(axis: Axes) -> list[str]:
+    """Return the names of a panel's curves."""
+    return axis.get_legend_handles_labels()[1]
 
 
 def _sizes(trials: pd.DataFrame) -> tuple[int, int, int, int]:
@@ -270,34 +305,49 @@ def frontier(results: Results) -> Drawing:
     table = statistics({"dpsc_frontier": trials}, [*sizes, "epsilon"], metrics)
     table = table[table["n"] > 0]
     shown = table[table["metric"] == "distance"]
-    low, high = limits(trials["epsilon"])
-    with canvas(_WIDTH, 5.4, results.trials) as figure:
+    with canvas(_WIDTH, 8.4, results.trials) as figure:
         parts = [part for _, part in trials.groupby(sizes, sort=False)]
-        axes = figure.subplots(1, len(parts), squeeze=False)[0]
-        for axis, part in zip(axes, parts, strict=True):
-            n, k, d, q = _sizes(part)
-            here = shown[(shown["n_samples"] == n) & (shown["n_features"] == d)]
-            names = [*results.styles, *results.own]
-            mean_curves(axis, here, "epsilon", names, results.styles, is_log=True)
-            printed = _printed_at(results, n, d, low, high)
-            mean_curves(axis, printed, "epsilon", _AS_PRINTED, results.styles, is_log=True)
-            axis.axhline(distance_of_random(k, d, q), **_GREY, zorder=0)
-            axis.set(yscale="log", xlim=(low, high), xlabel="privacy budget, ε")
-            axis.set_ylim(0.6 * here["mean"].min(), 1.3 * distance_of_random(k, d, q))
-            noise = part["noise"].iloc[0]
-            axis.set_title(f"generated, σ = {noise:g}\n{_sizes_text(n, k, d, q)}")
-        axes[0].set_ylabel(_AXES["distance"])
-        legend_below(figure, *axes, ncols=3, handlelength=4.0)
+        axes = figure.subplots(len(_USUAL_BUDGETS), len(parts), squeeze=False, sharex=True)
+        for panels, part in zip(axes.T, parts, strict=True):
+            _usual_budgets(panels, results, part, shown)
+        for axis, name in zip(axes[:, 0], _USUAL_BUDGETS, strict=True):
+            axis.set_ylabel(f"{name}\n{_AXES['distance']}")
+        for axis in axes[-1]:
+            axis.set_xlabel("privacy budget, ε")
+        legend_below(figure, *axes.flat, ncols=3, handlelength=4.0)
         caption(
             figure,
             f"Mean of {counted(trials)}{BAND}, as wide below as above. "
-            "Solid: (ε, 1/(n ln n))-DP, of Gibbs samplers in the "
-            "limit of many sweeps. Dashed: as printed, without a guarantee, from the trials of "
-            "Figure 2. Dotted: what no unbiased decoder of the sketch can do better in square "
-            "mean; with more than 1,000 moments (d = 20) by noise alone. Grey line: random "
-            "subspaces.",
+            "Solid: (ε, 1/(n ln n))-DP, Gibbs samplers (exp.) in the limit of many sweeps. Dashed: "
+            "as printed, without a guarantee, from the trials of Figure 2. Dotted: the least root "
+            "mean square of any unbiased decoder of the sketch; with more than 1,000 moments "
+            "(d = 20) the bound counts noise only. Grey line: random subspaces. SuLQ-50 (zCDP) is "
+            "in the table.",
         )
     return Drawing(figure, table)
+
+
+def _usual_budgets(
+    panels: Sequence[Axes], results: Results, part: pd.DataFrame, shown: pd.DataFrame
+) -> None:
+    """Draw the distances on one data set: methods of the paper, and those that came later."""
+    n, k, d, q = _sizes(part)
+    low, high = limits(part["epsilon"])
+    here = shown[(shown["n_samples"] == n) & (shown["n_features"] == d)]
+    printed = _printed_at(results, n, d, low, high)
+    random = distance_of_random(k, d, q)
+    for axis, methods in zip(panels, _USUAL_BUDGETS.values(), strict=True):
+        own = results.own if axis is panels[-1] else ()
+        mean_curves(axis, here, "epsilon", [*methods, *own], results.styles, is_log=True)
+        axis.axhline(random, **_GREY, zorder=0)
+        drawn = here.loc[here["method"].isin([*methods, *own]), "mean"]
+        axis.set(yscale="log", xlim=(low, high))
+        axis.set_ylim(0.6 * min([random, *drawn]), 1.3 * random)
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
+    mean_curves(panels[0], printed, "epsilon", _AS_PRINTED, results.styles, is_log=True)
+    panels[0].set_title(f"generated, σ = {part['noise'].iloc[0]:g}\n{_sizes_text(n, k, d, q)}")
 
 
 def _printed_at(results, n, d, low, high):
@@ -329,7 +379,8 @@ def faces(results: Results) -> Drawing:
                     for form in zip(part["rows"], part["noise"], strict=True)
                 ]
                 look = {"color": style.color, "marker": style.marker or "_", "linestyle": "none"}
-                axis.plot(places, part["mean"], label=part["label"].iloc[0], **look)
+                name, bars = part["label"].iloc[0], part["std"].fillna(0.0)
+                axis.errorbar(places, part["mean"], bars, label=name, **look)
             names = [f"{_ROWS[rows]}\nσ = {noise:g}" for rows, noise in forms]
             axis.set_xticks(range(len(forms)), names)
             axis.set(ylabel=label, xlim=(-0.5, len(forms) - 0.5))
@@ -339,8 +390,8 @@ def faces(results: Results) -> Drawing:
         legend_below(figure, axes[0], ncols=4)
         caption(
             figure,
-            f"Mean of {counted(trials)} at ε = {trials['epsilon'].iloc[0]:g}; "
-            f"{_sizes_text(*_sizes(trials))}. Grey line: random subspaces.",
+            f"Mean of {counted(trials)} at ε = {trials['epsilon'].iloc[0]:g}, bars: one standard "
+            f"deviation; {_sizes_text(*_sizes(trials))}. Grey line: random subspaces.",
         )
     return Drawing(figure, table)
 

@@ -254,12 +254,19 @@ def test_mechanisms_that_are_not_private_are_dashed():
 
 
 def test_a_printed_mean_is_of_samples():
-    printed = lines_named(standard("fig2").figure.axes[0])["SULQ_10"].get_ydata()
+    printed = lines_named(standard("fig2").figure.axes[0])["SULQ_10_CLASSICAL"].get_ydata()
     released = lines_named(standard("beyond").figure.axes[0])["SULQ_10"].get_ydata()
     # trials 0 to 5: the mean is that of epsilon, the method's place, and 0.25
-    expected = 1.0 / (1.0 + np.array([0.1, 1.0, 1000.0])) + 0.01 * UTILITY.index("sulq_10") + 0.25
-    np.testing.assert_allclose(printed, expected)
-    np.testing.assert_allclose(released, 2 * expected)
+    curve = 1.0 / (1.0 + np.array([0.1, 1.0, 1000.0])) + 0.25
+    np.testing.assert_allclose(printed, curve + 0.01 * UTILITY.index("sulq_10_classical"))
+    np.testing.assert_allclose(released, 2 * (curve + 0.01 * UTILITY.index("sulq_10")))
+
+
+def test_figure_2_has_seven_lines_a_panel_and_calibrations_in_a_row_of_their_own():
+    for axis in standard("fig2").figure.axes:
+        assert len([name for name in lines_named(axis) if not name.startswith("KPLANES")]) <= 7
+    last = {name for name in lines_named(standard("fig2").figure.axes[-1])}
+    assert last == {name for name in map(str.upper, UTILITY) if name.startswith("SULQ")}
 
 
 def test_tables_have_every_method_metric_and_point():
@@ -283,7 +290,7 @@ def test_the_condition_of_the_theorem_is_shown():
 
 
 def test_few_trials_have_no_band():
-    assert len(standard("fig2").figure.axes[0].collections) == 12
+    assert len(standard("fig2").figure.axes[0].collections) == 8
     assert not dpsc.fig2(utility((0.1, 1.0), 2)).figure.axes[0].collections
 
 
@@ -299,16 +306,18 @@ def test_panels_of_a_threshold_are_by_noise():
 
 def test_the_frontier_shows_each_data_set():
     figure = standard("frontier").figure
-    for axis, level, others in zip(
-        figure.axes, (0.5, 2.0), ({"SA_SSC", "EXP_SSC"}, set()), strict=True
-    ):
+    upper, lower = np.reshape(figure.axes, (2, 2))
+    for axis, others in zip(upper, ({"SA_SSC", "EXP_SSC"}, set()), strict=True):
         lines = lines_named(axis)
-        assert set(lines) == {"MOMENTS", "BOUND", "SULQ_10"} | others
-        np.testing.assert_allclose(lines["MOMENTS"].get_ydata(), level)
-        assert lines["BOUND"].get_linestyle() == ":"
+        assert set(lines) == {"SULQ_10"} | others
         for name in others:
             assert lines[name].get_linestyle() == "--"
             assert max(lines[name].get_xdata()) == 10.0
+    for axis, level in zip(lower, (0.5, 2.0), strict=True):
+        lines = lines_named(axis)
+        assert set(lines) == {"MOMENTS", "BOUND", "SULQ_10"}
+        np.testing.assert_allclose(lines["MOMENTS"].get_ydata(), level)
+        assert lines["BOUND"].get_linestyle() == ":"
     table = standard("frontier").table
     assert set(table.loc[table["metric"] == "stated", "method"]) == {"moments"}
 
