@@ -35,16 +35,18 @@ from privclust_papers.report.drawing.panels import caption, cell, counted, outsi
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _WIDTH = 9.5
+_FIG3_WIDTH = 12.0  # of three panels
 _COLUMNS = 4  # of panels in a row
 _OURS = "_gaussian"  # ends the names of methods that take our decoder in place of CL-OMPR
-_PUBLISHED = (
-    *("ckm_l1_m10", "ckm_l1_m10_a10", "ckm_l1_m5", "ckm_l1_m20", "ckm_l10_m10", "ckm_l100_m10"),
-    *("ckm_l1000_m10", "dplloyd_uniform", "dplloyd_separated", "eugkm_addremove"),
+_DEVICES = (
+    *("ckm_l1_m10", "ckm_l10_m10", "ckm_l100_m10", "ckm_l1000_m10"),
+    *("dplloyd_uniform", "dplloyd_separated", "eugkm_addremove"),
 )
+_SKETCHES = ("ckm_l1_m5", "ckm_l1_m10", "ckm_l1_m20", "ckm_l1_m10_a10", "dplloyd_separated")
 _SNR_NAME = "signal-to-noise ratio, eq. (6) at $\\|z\\|^2 = 0.35$"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_NAMES = {
-    "alpha_r": "masks α",
+    "alpha_r": "share α",
     "sigma_xi": "noise σ",
     "n_devices": "devices L",
     "device_size": "rows of each",
@@ -56,12 +58,18 @@ _SNR_NAMES = {
     "norm2": "||z||²",
 }  # columns of the table of SNRs, as a picture heads them
 _SNR_METRICS = ("snr_measured", "snr_eq6", "ratio", "snr_eq7", "ratio_eq7", "norm2")
+_SIZE_NAMES = {
+    "n_clusters": "clusters k",
+    "n_features": "features d",
+    "n_frequencies": "frequencies m",
+}
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
 _COST_NAMES = {"cpu_s": "CPU s", "of_reference": "of the sketch"}
 _RELATIVE_SSE_NAMES = {
     "relative_sse": "SSE relative to Lloyd's k-means",
     "relative_sse_true": "SSE relative to Lloyd from the true means",
 }
+_AGAINST = {"relative_sse": "Lloyd = 1", "relative_sse_true": "optimum = 1"}
 
 
 def fig2(results: Results) -> Drawing:
@@ -122,22 +130,26 @@ def fig3(results: Results) -> Drawing:
     (trials,) = results.trials.values()
     table = in_order(statistics(trials, ["epsilon"]), results.styles)
     shown = table[(table["metric"] == "relative_sse") & (table["method"] != REFERENCE)]
-    published = shown["method"].isin(_PUBLISHED)
+    method = shown["method"]
     panels = {
-        "CL-OMPR, the paper's decoder": shown[published | shown["method"].isin(results.own)],
-        "our decoder; all for replaced rows": shown[~published],
+        "CL-OMPR, the paper's decoder: L devices": shown[method.isin([*_DEVICES, *results.own])],
+        "CL-OMPR: sketch size m and share alpha_r": shown[method.isin(_SKETCHES)],
+        "our decoder; all for replaced rows": shown[
+            ~method.isin([*_DEVICES, *_SKETCHES, *results.own])
+        ],
     }
-    with canvas(_WIDTH, 6.6, results.trials) as figure:
-        axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    with canvas(_FIG3_WIDTH, 5.6, results.trials) as figure:
+        axes = figure.subplots(1, len(panels), sharex=True, sharey=True)
         for axis, part in zip(axes, panels.values(), strict=True):
             curves(axis, part, "epsilon", results.styles, ends=True)
         _sse_panels(axes, panels, shown, "privacy budget, epsilon")
         caption(
             figure,
             f"Median of {counted_on(trials)}. SSE relative to Lloyd's "
-            f"k-means, 3 replicates; thin dots: 1.2.{cut_note(shown)} As in the paper, CKM is "
-            "dashed for alpha_r = 1. Dotted: neighbours by addition or removal, which is weaker "
-            "than replacement.",
+            f"k-means, 3 replicates; thin dots: 1.2.{cut_note(shown)} L devices share the rows; "
+            "m is the size of the sketch, alpha_r the share of it that is measured of a row. As in "
+            "the paper, CKM is dashed for alpha_r = 1. Dotted: neighbours by addition or removal, "
+            "which is weaker than replacement.",
         )
     return Drawing(figure, table)
 
@@ -153,11 +165,13 @@ def tab_snr(results: Results) -> Drawing:
     norms = norms[norms["metric"] == "norm2"]
     laws = list(norms.groupby("label", sort=False))
     wide = _wide(rows, axes["ckm_tab_snr"])
-    heights = [1.0 + 0.2 * len(wide), 3.3]
+    heights = [0.9 + 0.19 * len(wide), 3.3]
     with canvas(_WIDTH, sum(heights), results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=heights)
         put_table(top.subplots(), wide.rename(columns=_SNR_NAMES), _WIDTH)
-        same = [f"{_spaced(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])]
+        same = [
+            f"{_size_name(n)} = {cell(rows[n].iloc[0])}" for n in _same(rows, axes["ckm_tab_snr"])
+        ]
         shared = f" ({', '.join(same)})" if same else ""
         measured = counted(results.trials["ckm_tab_snr"])
         caption(top, f"SNR of merged scrambled sketches: means over {measured}{shared}")
@@ -166,7 +180,7 @@ def tab_snr(results: Results) -> Drawing:
             _norms(axis, part, axes["ckm_norm"], norms["mean"].max())
             low, high = part["mean"].min(), part["mean"].max()
             axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
-        panels[0].set_ylabel(_spaced(_sizes_of(axes["ckm_norm"])[0]))
+        panels[0].set_ylabel(_size_name(_sizes_of(axes["ckm_norm"])[0]))
         caption(bottom, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
     return Drawing(figure, _joined(tables))
 
@@ -191,11 +205,16 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
+def _size_name(name: str) -> str:
+    """Write a size as the paper's symbol and in words."""
+    return _SIZE_NAMES.get(name, _spaced(name))
+
+
 def _norms(axis: Axes, table: pd.DataFrame, axes: list[str], largest: float) -> None:
     first, second = _sizes_of(axes)
     wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
     named_cells(axis, *(values.sort_index() for values in wide), largest)
-    axis.set_xlabel(_spaced(second))
+    axis.set_xlabel(_size_name(second))
 
 
 def _sizes_of(axes: list[str]) -> list[str]:
@@ -260,7 +279,8 @@ def _by_decoder(table: pd.DataFrame) -> pd.DataFrame:
         row = {"decoder": label}
         for metric in part.itertuples():
             numbers = {"median": metric.median, "mean": metric.mean, "worst": metric.max}
-            row |= {f"{metric.metric}: {name}": f"{v:.3f}" for name, v in numbers.items()}
+            against = _AGAINST[metric.metric]
+            row |= {f"{name}, {against}": f"{v:.3f}" for name, v in numbers.items()}
         rows.append({**row, "trials": int(part["n"].max())})
     return pd.DataFrame(rows)
 

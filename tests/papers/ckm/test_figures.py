@@ -403,20 +403,21 @@ def test_heat_maps_put_each_mean_in_the_cell_of_its_point():
     np.testing.assert_allclose(product.get_xdata() * product.get_ydata(), 100.0)
 
 
-def test_fig3_separates_published_from_ours():
-    published, ours = crowded("fig3").figure.axes
-    assert len(legend_names(published)) == 10
-    assert "EUGkM (up to 0.01)" in legend_names(published)
+def test_fig3_separates_devices_sketches_and_ours():
+    devices, sketches, ours = crowded("fig3").figure.axes
+    assert [len(legend_names(axis)) for axis in (devices, sketches, ours)] == [7, 5, 7]
+    assert "EUGkM (up to 0.01)" in legend_names(devices)
     assert "EUGkM, replace-one (up to 0.01)" in legend_names(ours)
     assert not any("Lloyd, 3 replicates" in name for name in legend_names(ours))
-    by_devices = [line_named(published, f"CKM, L = {n}, m = 10kd") for n in (1, 10, 100, 1000)]
+    by_devices = [line_named(devices, f"CKM, L = {n}, m = 10kd") for n in (1, 10, 100, 1000)]
     assert len({line.get_color() for line in by_devices}) == 4
-    one = [line for line in published.lines if str(line.get_label()).startswith("CKM, L = 1,")]
-    assert len({line.get_color() for line in one}) == 1
+    one = [line for line in sketches.lines if str(line.get_label()).startswith("CKM, L = 1,")]
+    assert len({line.get_color() for line in one}) == 4
     assert len({line.get_marker() for line in one}) == 4
-    dashed = [line for line in published.lines if line.get_linestyle() == "--"]
-    assert {line.get_label().split(",")[0] for line in dashed} == {"CKM"}  # as in the paper
-    assert line_named(published, "CKM, L = 1, m = 10kd, alpha_r = 0.1") not in dashed
+    for axis in (devices, sketches):
+        dashed = [line for line in axis.lines if line.get_linestyle() == "--"]
+        assert {line.get_label().split(",")[0] for line in dashed} == {"CKM"}  # as in the paper
+    assert line_named(sketches, "CKM, L = 1, m = 10kd, alpha_r = 0.1") not in dashed
 
 
 def test_a_short_axis_names_each_budget_and_no_two_labels_meet():
@@ -440,7 +441,7 @@ def test_every_method_of_the_config_has_a_look_of_its_own():
         assert len({str(look) for look in published.values()}) == len(published)
         for method, look in published.items():  # with our decoder a method looks the same
             assert looks.get(method + ckm._OURS, look) == look
-    assert set(ckm._PUBLISHED) <= set(config["experiments"]["ckm_privacy"]["methods"])
+    assert {*ckm._DEVICES, *ckm._SKETCHES} <= set(config["experiments"]["ckm_privacy"]["methods"])
 
 
 def test_curves_of_a_panel_look_different():
@@ -479,7 +480,7 @@ def test_tab_snr_has_a_row_a_setting_and_a_map_a_law():
     top, bottom = drawing.figure.subfigs
     cells = top.axes[0].tables[0].get_celld()
     heads = [cells[0, column].get_text().get_text() for column in range(9)]
-    assert heads[:5] == ["masks α", "noise σ", "devices L", "measured", "eq. (6)"]
+    assert heads[:5] == ["share α", "noise σ", "devices L", "measured", "eq. (6)"]
     assert max(row for row, _ in cells) == 12
     assert "device size = 10,000" in top.get_suptitle()
     assert [axis.get_title("left").split(": ")[0] for axis in bottom.axes] == [
