@@ -21,7 +21,7 @@ from privclust_papers.privatemail.panels import (
     cloud,
     defaults,
     frame,
-    levels,
+    log_recall_scale,
     named_below,
     one_axis,
     recall_scale,
@@ -29,8 +29,10 @@ from privclust_papers.privatemail.panels import (
     weaker,
     without_infinite_guarantees,
 )
+from privclust_papers.report.comparison import half_width
 from privclust_papers.report.drawing.panels import (
     BAND,
+    TRIALS_FOR_A_BAND,
     caption,
     cell,
     counted,
@@ -81,7 +83,6 @@ _LEAKS = {
     },
 }
 _FEATURES = {"real": PALETTE[1], "class-free": PALETTE[0]}
-_NEAR_CHANCE = 0.1  # of recall: within it the second scale shows lines apart
 _WIDTHS = {"sigma": "σ, eq. (2)", "sigma^2": "σ²", "2 sigma^2": "2σ², eq. (11)"}
 _NORMS = {"unit": "of norm 1", "raw": "as they are"}
 _PRINTED = {
@@ -161,14 +162,14 @@ def fig3(results: Results) -> Drawing:
                 bottom.set_yscale("log")
             else:
                 bottom.set_yscale("symlog", linthresh=_LINEAR_OBJECTIVE)
-            top.set_title(_data_set(name))
+            top.set_title(f"{_data_set(name)}, {counted(results.trials[name])}")
             bottom.set_xlabel("iterates of eq. (4)")
         axes[0, 0].set_ylabel("Recall@8")
         axes[1, 0].set_ylabel("objective v, in parts of its start's size")
         named_below(figure, axes[0, 0], _WIDTH)
         caption(
             figure,
-            f"{_mean_of(results)}. Shaded: iterates 5 to 7, by which the paper's recall has "
+            f"Mean{BAND}. Shaded: iterates 5 to 7, by which the paper's recall has "
             "converged. All methods know every gallery image's label, but for SMLQ without labels.",
         )
     return Drawing(figure, table)
@@ -191,7 +192,8 @@ def fig5(results: Results) -> Drawing:
                 parts.append(part.rename(columns={varied: "value"}).assign(axis=varied))
             recall_scale(panels[0], max(part["mean"].max() for part in parts[-len(SWEEPS) :]))
             fixed = (f"{_PRINTED[key]} = {value:g}" for key, value in defaults(trials).items())
-            panels[0].set_title(f"{_data_set(name)}: {', '.join(fixed)}")
+            head = f"{_data_set(name)}, {counted(trials)}"
+            panels[0].set_title(f"{head}: {', '.join(fixed)}")
             panels[0].set_ylabel("Recall@8")
         for axis, label in zip(axes[-1], SWEEPS.values(), strict=True):
             axis.set_xlabel(label)
@@ -199,7 +201,7 @@ def fig5(results: Results) -> Drawing:
         epsilon = next(iter(results.trials.values()))["epsilon"].iloc[0]
         caption(
             figure,
-            f"{_mean_of(results)}; the two other settings as in Table 2, ε = {epsilon:g}. Dashed: "
+            f"Mean{BAND}; the two other settings as in Table 2, ε = {epsilon:g}. Dashed: "
             "the query's label is used after the noise, without a guarantee. Dotted: no noise. Up "
             "to σ = 1 SMLQ is alone: where σ is smaller yet, Theorem 2 bounds nothing.",
         )
@@ -251,34 +253,41 @@ def readings(results: Results) -> Drawing:
 
 
 def fig6(results: Results) -> Drawing:
-    """Figure 6: Recall@8 against epsilon; below, without the label after the noise."""
+    """Figure 6: Recall@8 against epsilon, without the label after the noise, and no privacy."""
     tables = {name: t for name, t in results.trials.items() if "features" in set(t["method"])}
     metrics = ["recall_8", "chance_8", "ceiling_8", "guaranteed_epsilon"]
     table = statistics(without_infinite_guarantees(tables), ["epsilon"], metrics)
-    with canvas(_WIDTH, 14.0, tables) as figure:
-        top, bottom = figure.subfigures(2, 1, height_ratios=[1.1, 1.0])
+    with canvas(_WIDTH, 11.5, tables) as figure:
+        parts = figure.subfigures(3, 1, height_ratios=[1.1, 1.1, 0.6])
         styles = _lines_as_measured(results.styles, tables)
-        published = _recall_row(top, tables, table, styles, _AS_PUBLISHED, _WITHOUT_PRIVACY)
-        guarded = _recall_row(bottom, tables, table, styles, (*_GUARANTEED, *results.own))
-        drawn = (*_AS_PUBLISHED, *_WITHOUT_PRIVACY, *_GUARANTEED, *results.own)
-        for axis, below, name in zip(published, guarded, tables, strict=True):
-            is_shown = table["method"].isin(drawn) & (table["experiment"] == name)
-            highest = table.loc[is_shown & (table["metric"] == "recall_8"), "mean"].max()
-            for panel in (axis, below):
-                recall_scale(panel, highest)
-            axis.set_title(_data_set(name))
+        published = _recall_row(parts[0], tables, table, styles, _AS_PUBLISHED)
+        _recall_row(parts[1], tables, table, styles, (*_GUARANTEED, *results.own))
+        _levels_row(parts[2], tables, table, styles)
+        for axis, name in zip(published, tables, strict=True):
+            axis.set_title(f"{_data_set(name)}, {counted(tables[name])}")
         caption(
-            top,
-            f"As published. {_mean_of(results)}. Solid: (ε, δ)-private for the query, features and "
-            "label; dashed: not, or by a weaker guarantee; dotted: without privacy. Shaded: above "
-            "what any (ε, δ)-private query to which 9 images come back can have; to the printed "
-            "form 9 of each class do. Second row: the same near chance, at a scale of its own.",
+            parts[0],
+            "As published. Mean. Solid: (ε, δ)-private for the query, features and label; dashed: "
+            "not, or by a weaker guarantee. Shaded: above what any (ε, δ)-private query to which 9 "
+            "images come back can have; to the printed form 9 of each class do.",
         )
         caption(
-            bottom,
-            "Without the query's label after the noise, and what has a guarantee; lines as above.",
+            parts[1],
+            "Without the query's label after the noise, and what has a guarantee; lines as above. "
+            f"{_typical_intervals(table)}",
         )
+        caption(parts[2], "Without privacy, at any ε. Grey line: chance.")
     return Drawing(figure, table)
+
+
+def _typical_intervals(table: pd.DataFrame) -> str:
+    """Say how wide the 95 % intervals of the curves are, which are too many for bands."""
+    is_drawn = table["method"].isin([*_AS_PUBLISHED, *_GUARANTEED])
+    is_drawn &= (table["metric"] == "recall_8") & (table["n"] >= TRIALS_FOR_A_BAND)
+    rows = table[is_drawn]
+    halves = half_width(rows["se"], rows["n"]).groupby(rows["experiment"], sort=False).median()
+    widths = [f"{half:.2g} on {_data_set(name)}" for name, half in halves.items()]
+    return f"Median half-width of the 95 % intervals: {', '.join(widths)}." if widths else ""
 
 
 def _lines_as_measured(
@@ -295,27 +304,43 @@ def _recall_row(
     table: pd.DataFrame,
     styles: Mapping[str, MethodStyle],
     methods: Sequence[str],
-    lines: Sequence[str] = (),
 ) -> Sequence[Axes]:
-    """Draw Recall@8 against epsilon on each data set, then near chance; return the first row."""
-    axes = figure.subplots(2, len(tables), squeeze=False)
-    for panels, (name, trials) in zip(axes.T, tables.items(), strict=True):
+    """Draw Recall@8 against epsilon on each data set, with its ceiling and chance."""
+    axes = figure.subplots(1, len(tables), squeeze=False)[0]
+    for axis, (name, trials) in zip(axes, tables.items(), strict=True):
         part = table[table["experiment"] == name]
-        recall = part[part["metric"] == "recall_8"]
+        recall = part[(part["metric"] == "recall_8") & part["method"].isin(methods)]
+        ceiling(axis, trials)
+        mean_curves(axis, recall, "epsilon", methods, styles, has_bands=False)
         level = part.loc[part["metric"] == "chance_8", "mean"].mean()
-        for axis in panels:
-            ceiling(axis, trials)
-            levels(axis, recall, lines, styles)
-            mean_curves(axis, recall, "epsilon", methods, styles)
-            chance(axis, level)
-        means = recall.loc[recall["method"].isin([*methods, *lines]), "mean"]
-        near = [level, *means[(means - level).abs() < _NEAR_CHANCE]]
-        panels[1].set_ylim(min(near) - 0.01, max(near) + 0.01)
-        panels[1].set_xlabel("privacy budget, ε")
-    for axis, label in zip(axes[:, 0], ("Recall@8", "Recall@8, near chance"), strict=True):
-        axis.set_ylabel(label)
-    named_below(figure, axes[0, 0], _WIDTH)
-    return axes[0]
+        chance(axis, level)
+        log_recall_scale(axis, min([level, *recall["mean"]]))
+        axis.set_xlabel("privacy budget, ε")
+    axes[0].set_ylabel("Recall@8 (log scale)")
+    named_below(figure, axes[0], _WIDTH)
+    return axes
+
+
+def _levels_row(
+    figure: FigureBase,
+    tables: dict[str, pd.DataFrame],
+    table: pd.DataFrame,
+    styles: Mapping[str, MethodStyle],
+) -> None:
+    """Draw the mean Recall@8 of each method without privacy, a row a method."""
+    axes = figure.subplots(1, len(tables), squeeze=False, sharey=True)[0]
+    for axis, name in zip(axes, tables, strict=True):
+        part = table[table["experiment"] == name]
+        recall = part[(part["metric"] == "recall_8") & part["method"].isin(_WITHOUT_PRIVACY)]
+        means = recall.groupby("method")["mean"].mean()
+        shown = [method for method in _WITHOUT_PRIVACY if method in means]
+        for place, method in enumerate(shown):
+            axis.plot(means[method], -place, "o", color=styles[method].color)
+        labels = recall.drop_duplicates("method").set_index("method")["label"]
+        axis.set_yticks(-np.arange(len(shown)), [labels[method] for method in shown])
+        axis.axvline(part.loc[part["metric"] == "chance_8", "mean"].mean(), color="#999999")
+        axis.set(xlim=(0.0, 1.05), ylim=(0.5 - len(shown), 0.5), xlabel="Recall@8")
+        axis.set_title(_data_set(name))
 
 
 def fig7(results: Results) -> Drawing:
@@ -382,7 +407,7 @@ def tab2(results: Results) -> Drawing:
         settings["data"] = "substitute" if is_substitute(source) else source
         rows.append(head | {"settings": "here"} | settings)
     table = pd.DataFrame(rows)
-    with canvas(_WIDTH, 1.0 + 0.26 * len(table), results.trials) as figure:
+    with canvas(_WIDTH, 1.0 + 0.19 * len(table), results.trials) as figure:
         put_table(figure.subplots(), table, _WIDTH)
         count = counted(*results.trials.values())
         caption(figure, f"Settings of PrivateMail as printed in Table 2 and here: {count}")
@@ -401,30 +426,25 @@ def leak(results: Results) -> Drawing:
     table = statistics(results.trials, ["epsilon"], metrics)
     table = table[table["method"].isin([name for part in _LEAKS.values() for name in part])]
     recalls = table[table["metric"] == "recall_8"]
-    with canvas(_WIDTH, 8.6, results.trials) as figure:
-        axes = figure.subplots(2, len(_LEAKS), sharey="row")
-        for panels, (title, methods) in zip(axes.T, _LEAKS.items(), strict=True):
+    with canvas(_WIDTH, 5.2, results.trials) as figure:
+        axes = figure.subplots(1, len(_LEAKS), sharey=True)
+        for axis, (title, methods) in zip(axes, _LEAKS.items(), strict=True):
             kept = table[table["method"].isin(methods)]
             level = kept.loc[kept["metric"] == "chance_8", "mean"].mean()
-            for axis in panels:
-                ceiling(axis, results.trials[control])
-                for experiment in results.trials:
-                    _leaking(axis, recalls, experiment, methods, is_control=experiment == control)
-                chance(axis, level)
-            panels[0].set_title(title)
-            panels[1].set_xlabel("privacy budget, ε")
-        recall_scale(axes[0, 0], recalls["mean"].max())
-        near = recalls.loc[(recalls["mean"] - level).abs() < _NEAR_CHANCE, "mean"]
-        axes[1, 0].set_ylim(min([level, *near]) - 0.01, max([level, *near]) + 0.01)
-        for axis, label in zip(axes[:, 0], ("Recall@8", "Recall@8, near chance"), strict=True):
-            axis.set_ylabel(f"{label}, CIFAR-100")
-        named_below(figure, axes[0, 0], _WIDTH)
+            ceiling(axis, results.trials[control])
+            for experiment in results.trials:
+                _leaking(axis, recalls, experiment, methods, is_control=experiment == control)
+            chance(axis, level)
+            axis.set(title=title, xlabel="privacy budget, ε")
+        log_recall_scale(axes[0], min([level, *recalls["mean"]]))
+        axes[0].set_ylabel("Recall@8 (log scale), CIFAR-100")
+        named_below(figure, axes[0], _WIDTH)
         caption(
             figure,
             f"{_mean_of(results)}. Class-free features know nothing of the image. Dashed: iterates "
             "after the noise use the query's label where it is private. Shaded: above what any "
             "(ε, δ)-private query that gets 9 images back can have; among dummies, as printed, it "
-            "gets 9 of each class. Below: the same near chance, at a scale of its own.",
+            "gets 9 of each class.",
         )
     return Drawing(figure, table)
 
@@ -454,7 +474,7 @@ def sensitivity(results: Results) -> Drawing:
     table = trials.groupby(keys, sort=False).agg(**_BOUNDS).reset_index()
     shown = table.drop(columns=["method", "label"]).rename(columns={"n_classes": "classes"})
     shown.insert(0, "kernel", table["method"].map(_KERNELS).fillna(table["label"]))
-    with canvas(_WIDTH, 1.1 + 0.26 * len(shown), results.trials) as figure:
+    with canvas(_WIDTH, 1.1 + 0.19 * len(shown), results.trials) as figure:
         put_table(figure.subplots(), shown, _WIDTH)
         caption(
             figure,

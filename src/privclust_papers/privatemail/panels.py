@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust.metrics.retrieval import recall_ceiling
+from privclust.report.figures import PALETTE
 from privclust_papers.privatemail.metrics import N_RETURNED
 from privclust_papers.report.drawing.panels import legend_below, limits, rows_of, statistics
-from privclust_papers.report.drawing.style import MethodStyle, Results
+from privclust_papers.report.drawing.style import Results
 
 FEW_CLASSES = 20  # up to which each has a colour of its own
 _MOST_SHOWN = 0.995  # of a cloud's coordinates lie within the frame, at each end
 _MARGIN = 0.08  # about them
 _LETTER = 0.06  # inches of a letter in a legend
 _LEGEND_SIZE = 7.5
+_LEAST_RECALL = 0.005  # that a logarithmic axis shows
 _CEILING = "#000000"
 _CEILING_POINTS = 200
 SWEEPS = {"n_components": "embedding's dimension, k", "alpha": "α", "sigma": "σ"}
-
-
-def levels(
-    axis: Axes, table: pd.DataFrame, methods: Sequence[str], styles: Mapping[str, MethodStyle]
-) -> None:
-    """Draw methods that do not depend on a panel's axis as horizontal lines at their means."""
-    for method in methods:
-        rows = table[table["method"] == method]
-        if not rows.empty:
-            look = {"color": styles[method].color, "linestyle": styles[method].dash}
-            label = rows["label"].iloc[0]
-            axis.axhline(rows["mean"].mean(), **look, linewidth=1.3, label=label)
 
 
 def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
@@ -61,6 +50,14 @@ def recall_scale(axis: Axes, highest: float) -> None:
     axis.set_ylim(0.0, min(1.02, 1.1 * highest + 0.02))
 
 
+def log_recall_scale(axis: Axes, lowest: float) -> None:
+    """Give a panel of recall a logarithmic axis, from a little below the lowest value to 1."""
+    axis.set(yscale="log", ylim=(max(0.8 * lowest, _LEAST_RECALL), 1.08))
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
 def named_below(figure: FigureBase, axis: Axes, width: float) -> None:
     """Name a panel's curves below all, in as many columns as a width in inches has."""
     longest = max(map(len, axis.get_legend_handles_labels()[1]))
@@ -71,6 +68,8 @@ def named_below(figure: FigureBase, axis: Axes, width: float) -> None:
 def class_colors(labels: np.ndarray) -> np.ndarray:
     """Return a colour (n, 4) for each row by its class: one each for few, else a circle of hues."""
     n_classes = int(labels.max()) + 1
+    if n_classes <= len(PALETTE):
+        return mpl.colors.to_rgba_array([PALETTE[label] for label in labels])
     if n_classes <= FEW_CLASSES:
         return mpl.colormaps["tab20"](labels)
     return mpl.colormaps["hsv"](labels / n_classes)

@@ -327,9 +327,17 @@ def test_substitutes_are_named_below():
 
 
 def test_few_trials_have_no_band():
-    few = privatemail.fig6(recalls((0.1, 1.0), 2))
-    shaded = [len(d.figure.axes[0].collections) for d in (standard("fig6"), few)]
-    assert shaded == [len(PUBLISHED) + 1, 1]  # and what lies above the ceiling
+    few = privatemail.leak(leaks((0.1, 1.0), 2))
+    shaded = [len(d.figure.axes[0].collections) for d in (standard("leak"), few)]
+    assert shaded == [2 * len(privatemail._LEAKS["as printed"]) + 1, 1]  # and above the ceiling
+
+
+def test_recall_against_epsilon_says_how_wide_intervals_are_in_place_of_bands():
+    said = {n: privatemail.fig6(recalls((0.1, 1.0), n)).figure for n in (2, 6)}
+    for n, figure in said.items():
+        assert len(figure.axes[0].collections) == 1  # above the ceiling
+        text = " ".join(part._suptitle.get_text() for part in figure.subfigs).replace("\n", " ")
+        assert ("Median half-width of the 95 % intervals: " in text) == (n == 6)
 
 
 # --- figures 2 and 7: embeddings -----------------------------------------------------------------
@@ -410,7 +418,7 @@ def test_each_panel_varies_one_setting():
     drawing = standard("fig5")
     figure = drawing.figure
     assert len(figure.axes) == 9
-    assert figure.axes[0].get_title("left") == "CIFAR-100: k = 2, α = 0.6, σ = 6"
+    assert figure.axes[0].get_title("left") == "CIFAR-100, 6 trials: k = 2, α = 0.6, σ = 6"
     middle = sum(WEIGHTS[name] * DEFAULTS[name] for name in WEIGHTS)
     for axis, (name, values) in zip(figure.axes[:3], AXES.items(), strict=True):
         line = lines_named(axis)["MAIL"]
@@ -423,17 +431,16 @@ def test_each_panel_varies_one_setting():
     assert len(drawing.table) == 3 * 3 * 3 * len(SETTINGS)
 
 
-def test_what_is_not_private_is_dashed_or_dotted():
+def test_what_is_not_private_is_dashed_and_no_privacy_apart():
     axes = standard("fig6").figure.axes
-    assert len(axes) == 12  # each row once more, near chance
-    for axis in axes[:6]:
+    assert len(axes) == 9
+    for axis in axes[:3]:
         curves = at_points(axis, 3)
         for method in PUBLISHED:
             expected = "-" if method in ("mail", "dsne") else "--"
             assert curves[method.upper()].get_linestyle() == expected, method
-        for method in LEVELS:
-            assert lines_named(axis)[method.upper()].get_linestyle() == ":"
-    for axis in axes[6:]:
+        assert not {name.lower() for name in lines_named(axis)} & {*LEVELS}
+    for axis in axes[3:6]:
         curves = at_points(axis, 3)
         for method in GUARDED:
             expected = "--" if method == "code_unlabelled" else "-"
@@ -444,7 +451,7 @@ def test_what_is_not_private_is_dashed_or_dotted():
 
 def test_recall_against_epsilon_beside_ceiling_and_chance():
     drawing = standard("fig6")
-    for axis, methods in zip(drawing.figure.axes[::6], (PUBLISHED, GUARDED), strict=True):
+    for axis, methods in zip(drawing.figure.axes[:6:3], (PUBLISHED, GUARDED), strict=True):
         named = lines_named(axis)
         for method in methods:
             expected = [level_of(method, e, 2.5) for e in EPSILONS]
@@ -456,7 +463,9 @@ def test_recall_against_epsilon_beside_ceiling_and_chance():
         assert (x[0], x[-1]) == (pytest.approx(0.0008), pytest.approx(12.5))
         assert named["chance: a random order"].get_ydata()[0] == pytest.approx(0.08)
         assert axis.get_xscale() == "log"
-    level = lines_named(drawing.figure.axes[0])["TSNE"].get_ydata()[0]
+    without_privacy = drawing.figure.axes[6]
+    names = [label.get_text() for label in without_privacy.get_yticklabels()]
+    level = without_privacy.lines[names.index("TSNE")].get_xdata()[0]
     assert level == pytest.approx(np.mean([level_of("tsne", e, 2.5) for e in EPSILONS]))
     assert not (drawing.table["experiment"] == "privatemail_control").any()
 
@@ -477,7 +486,7 @@ def test_each_reading_has_its_panel():
 
 def test_panels_of_the_leak_cross_features_with_the_label():
     axes = standard("leak").figure.axes
-    for axis, methods in zip(axes, 2 * [*privatemail._LEAKS.values()], strict=True):
+    for axis, methods in zip(axes, privatemail._LEAKS.values(), strict=True):
         named = lines_named(axis)
         for features, shift in (("real", 0.0), ("class-free", 0.01)):
             for own, (label, _, dash) in methods.items():

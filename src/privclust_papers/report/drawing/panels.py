@@ -20,8 +20,8 @@ from privclust_papers.report.comparison import half_width
 from privclust_papers.report.drawing.style import BELOW, MethodStyle, Results
 
 _TABLE_SIZE = 8.0
-_TRIALS_FOR_A_BAND = 5
-BAND = f" (band, from {_TRIALS_FOR_A_BAND} trials on: 95 % by Student's t)"
+TRIALS_FOR_A_BAND = 5
+BAND = f" (band, from {TRIALS_FOR_A_BAND} trials on: 95 % by Student's t)"
 
 
 def caption(figure: FigureBase, text: str) -> None:
@@ -176,6 +176,7 @@ def mean_curves(
     methods: Sequence[str],
     styles: Mapping[str, MethodStyle],
     is_log: bool = False,
+    has_bands: bool = True,
 ) -> None:
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
@@ -188,7 +189,7 @@ def mean_curves(
         if curve.empty:
             continue
         style, mean, label = styles[method], curve["mean"], curve["label"].iloc[0]
-        if curve["n"].min() >= _TRIALS_FOR_A_BAND:
+        if has_bands and curve["n"].min() >= TRIALS_FOR_A_BAND:
             half = half_width(curve["se"], curve["n"])
             low, high = mean - half, mean + half
             if is_log:
