@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
-from privclust_papers.frontier.uncertainty import AXES, line_of_sizes, panels_by_sizes
+from privclust_papers.frontier.uncertainty import AXES, draw_by_clusters, line_of_sizes
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
-from privclust_papers.report.drawing.panels import statistics
+from privclust_papers.report.drawing.panels import caption, counted, statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Point
@@ -24,11 +25,12 @@ _DELTA = 1e-6
 _NARROWEST, _WIDEST, _APART = 0.7, 1.3, 5.0  # clusters' standard deviations, centers' distances
 _EVEN = 20.0  # of the Dirichlet law of weights
 _CENTERS, _BOX = 10.0, 14.0  # half sides of the boxes of centers and rows
-_TITLES = {
-    "wrong": "wrong",
-    "wrong_unsaid": "wrong, and noise not named",
-    "hidden": "noise is said to hide as many",
-}
+_METRICS = "wrong", "wrong_unsaid", "hidden"
+_TITLES = (
+    "wrong number of clusters",
+    "wrong, without a warning",
+    "a warning that noise hides clusters",
+)
 
 
 def apart_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
@@ -82,16 +84,19 @@ def evaluate_count(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 def count_errors(results: Results) -> Drawing:
     """How often the number is wrong, and noise named, over epsilon."""
-    table = statistics(results.trials, AXES, [*_TITLES, "chosen"])
-    with canvas(8.2, 3.8, results.trials) as figure:
-        panels_by_sizes(figure, table, _TITLES, _panel, -0.03)
-        figure.axes[0].set_ylabel("part of fits")
+    table = statistics(results.trials, AXES, [*_METRICS, "chosen"])
+    panels = dict(zip(_TITLES, _METRICS, strict=True))
+    with canvas(8.2, 7.2, results.trials) as figure:
+        draw_by_clusters(figure, table, panels, _panel, "share of fits")
+        caption(figure, f"Mean of {counted(*results.trials.values())}; k is the true number.")
     return Drawing(figure, table.drop(columns="experiment"))
 
 
-def _panel(axis: Axes, table) -> None:
-    lines = table.groupby(AXES[:-1], sort=True)
-    for i, (sizes, rows) in enumerate(lines):
+def _panel(axis: Axes, table: pd.DataFrame) -> None:
+    """Draw a metric: a line for each size of data."""
+    fewest = table["n_samples"].min()
+    for i, ((d, n), rows) in enumerate(table.groupby(AXES[1:-1], sort=True)):
         rows = rows.sort_values("epsilon")
-        place = rows["epsilon"] * 1.03 ** (i - 0.5 * len(lines))
-        axis.plot(place, rows["mean"], **line_of_sizes(i, *sizes))
+        place = rows["epsilon"] * 1.04 ** (i - 1.5)
+        axis.plot(place, rows["mean"], **line_of_sizes(i, d, n, fewest))
+    axis.set(xscale="log", ylim=(-0.05, 1.05))

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
 from privclust_papers.report.comparison import half_width
-from privclust_papers.report.drawing.panels import legend_above, plain_ticks, statistics
+from privclust_papers.report.drawing.panels import caption, legend_below, plain_ticks, statistics
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _MARKERS = dict(zip(PRIVATE, "sD^v<>", strict=True))
@@ -26,16 +26,23 @@ def scores(results: Results) -> Drawing:
     for place, name in enumerate(("Lloyd, printed", *PRIVATE)):
         table[name] = [SCORES[row][place] for row in table["set"]]
     order = [name for name in SCORES if name in set(table["set"])]
-    with canvas(7.6, 0.29 * len(order) + 1.8, results.trials) as figure:
+    with canvas(7.6, 0.29 * len(order) + 2.3, results.trials) as figure:
         axis = figure.subplots()
         for y, name in enumerate(order[::-1]):
             _line(axis, y, table[table["set"] == name], results)
         axis.set_yticks(range(len(order)), order[::-1])
-        axis.set(xscale="log", xlabel="score, in parts of Lloyd's without privacy as printed")
+        axis.set(xscale="log", xlabel="score, Lloyd's k-means as printed = 1")
         plain_ticks(axis.xaxis, 1.0, 2.0, 5.0)
         axis.axvline(1.0, color="black", linewidth=0.7)
         axis.grid(axis="x", linewidth=0.3)
-        legend_above(figure, axis, ncols=3)
+        legend_below(figure, axis, ncols=3)
+        caption(
+            figure,
+            "Score: area under the loss over epsilon, lower is better; divided by the printed "
+            "score of Lloyd's k-means, which has no privacy. Means of "
+            f"{' or '.join(str(n) for n in sorted(table['n'].unique()))} runs, bars: 95 % by "
+            "Student's t.",
+        )
     table["best_printed"] = [best_private(name) for name in table["set"]]
     return Drawing(figure, table.sort_values("set", key=lambda column: column.map(order.index)))
 

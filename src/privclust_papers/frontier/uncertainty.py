@@ -21,9 +21,16 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
+from privclust.report.figures import PALETTE
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.report.comparison import half_width
-from privclust_papers.report.drawing.panels import plain_ticks, statistics
+from privclust_papers.report.drawing.panels import (
+    caption,
+    counted,
+    legend_below,
+    plain_ticks,
+    statistics,
+)
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Point
@@ -35,7 +42,7 @@ _BOX = 6.0 * _APART
 _POPULATION, _FEW, _STARTS = 500_000, 20_000, 30
 _NORMAL_95 = 1.959964
 _FEWEST_WITH_INTERVAL = 5  # trials
-_MARKERS = "osD^v<>PX*hd"
+_MARKERS = "osD^v<>"
 _METRICS = "missed_centers", "missed_weights", "missed_inertia", "missed_unreliable", "unreliable"
 _TITLES = "centers", "weights", "mean squared distance", "centers said to be unreliable"
 AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
@@ -136,45 +143,61 @@ def _part(missed):
 def coverage(results: Results) -> Drawing:
     """How often 95 % intervals hold, for each kind of number, over epsilon."""
     table = statistics(results.trials, AXES, _METRICS)
-    with canvas(9.0, 3.6, results.trials) as figure:
-        panels_by_sizes(figure, table, dict(zip(_METRICS, _TITLES, strict=False)), _panel, 0.0)
-        figure.axes[0].set_ylabel("95 % intervals that hold")
+    panels = dict(zip(_TITLES, _METRICS, strict=False))
+    with canvas(9.0, 6.2, results.trials) as figure:
+        draw_by_clusters(figure, table, panels, _panel, "95 % intervals that hold")
+        caption(
+            figure,
+            f"Mean of up to {counted(*results.trials.values())}, bars: 95 % by Student's t. "
+            "Grey: 95 %, and 90 to 98 %.",
+        )
     return Drawing(figure, table.drop(columns="experiment"))
 
 
-def panels_by_sizes(
+def draw_by_clusters(
     figure: Figure,
     table: pd.DataFrame,
-    titles: Mapping[str, str],
+    panels: Mapping[str, str],
     draw: Callable[[Axes, pd.DataFrame], None],
-    lowest: float,
+    y_name: str,
 ) -> None:
-    """Draw a panel for each metric against epsilon, by a function, with a line for each size."""
-    panels = figure.subplots(1, len(titles), sharex=True, sharey=True)
-    for axis, (metric, title) in zip(panels, titles.items(), strict=True):
-        draw(axis, table[table["metric"] == metric])
-        axis.set(xscale="log", xlabel="epsilon", title=title, ylim=(lowest, 1.03))
-        plain_ticks(axis.xaxis, 1.0, 3.0)
-        axis.title.set_fontsize(9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    """Draw a row of panels for each number of clusters; `panels` has metrics by titles."""
+    numbers = sorted(table["n_clusters"].unique())
+    axes = figure.subplots(len(numbers), len(panels), sharex=True, sharey=True, squeeze=False)
+    for row, k in zip(axes, numbers, strict=True):
+        here = table[table["n_clusters"] == k]
+        for axis, metric in zip(row, panels.values(), strict=True):
+            draw(axis, here[here["metric"] == metric])
+            plain_ticks(axis.xaxis, 1.0, 3.0)
+        row[0].set_ylabel(f"k = {k}: {y_name}")
+    for axis, title in zip(axes[0], panels, strict=True):
+        axis.set_title(title, fontsize=9)
+    for axis in axes[-1]:
+        axis.set_xlabel("epsilon")
+    legend_below(figure, *axes.flat, ncols=3, fontsize=8)
 
 
-def line_of_sizes(i: int, k: int, d: int, n: int) -> dict[str, Any]:
-    """Return how the i-th line is drawn, and its name: k clusters in d features, n rows."""
-    look = {"marker": _MARKERS[i % len(_MARKERS)], "color": f"C{i % 10}"}
-    look |= {"markersize": 4, "linewidth": 0.8, "linestyle": "-" if i < 10 else "--"}
-    return look | {"label": f"k = {k}, d = {d}, n = {n:,}"}
+def line_of_sizes(i: int, d: int, n: int, fewest: int) -> dict[str, Any]:
+    """Return how the i-th line is drawn, and its name: d features, n rows, filled for most."""
+    color, marker = PALETTE[i // 2 % len(PALETTE)], _MARKERS[i // 2 % len(_MARKERS)]
+    look = {"marker": marker, "color": color, "markersize": 5, "linewidth": 1.0}
+    if n == fewest:
+        look |= {"linestyle": "--", "markerfacecolor": "white"}
+    return look | {"label": f"d = {d}, n = {n:,}"}
 
 
 def _panel(axis: Axes, table: pd.DataFrame) -> None:
+    """Draw a kind of number: a line for each size of data."""
     axis.axhspan(0.90, 0.98, color="0.9", linewidth=0)
     axis.axhline(0.95, color="0.6", linewidth=0.7)
-    for i, (sizes, rows) in enumerate(table.groupby(AXES[:-1], sort=True)):
+    fewest = table["n_samples"].min()
+    for i, ((d, n), rows) in enumerate(table.groupby(AXES[1:-1], sort=True)):
         rows = rows.sort_values("epsilon").dropna(subset="mean")
         if rows.empty:
             continue
         is_told = rows["n"].min() >= _FEWEST_WITH_INTERVAL
         error = half_width(rows["se"], rows["n"]) if is_told else None
-        place = rows["epsilon"] * 1.03 ** (i - 3)
-        axis.errorbar(place, 1.0 - rows["mean"], yerr=error, capsize=0, **line_of_sizes(i, *sizes))
+        place = rows["epsilon"] * 1.04 ** (i - 2)
+        look = line_of_sizes(i, d, n, fewest)
+        axis.errorbar(place, 1.0 - rows["mean"], yerr=error, capsize=0, **look)
+    axis.set(xscale="log", ylim=(0.0, 1.03))

@@ -67,6 +67,6 @@ def test_the_picture_has_a_line_for_each_size():
     trials = {"frontier_auto": pd.DataFrame(rows)}
     results = Results("frontier_auto", trials, {}, {}, pd.DataFrame(), styles=styles_of(look))
     drawing = counting.count_errors(results)
-    assert len(drawing.figure.axes) == 3
-    assert len(drawing.figure.axes[0].lines) == 2
+    assert len(drawing.figure.axes) == 6  # a row for each k
+    assert len(drawing.figure.axes[0].lines) == 1
     assert set(drawing.table.query("metric == 'wrong'")["mean"]) == {0.5}

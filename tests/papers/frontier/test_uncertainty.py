@@ -64,7 +64,7 @@ def test_the_picture_has_a_line_for_each_size():
     trials = {"frontier_errors": pd.DataFrame(rows)}
     results = Results("frontier_errors", trials, {}, {}, pd.DataFrame(), styles=styles_of(look))
     drawing = uncertainty.coverage(results)
-    assert len(drawing.figure.axes) == 4
-    assert len(drawing.figure.axes[0].containers) == 2
+    assert len(drawing.figure.axes) == 8  # a row for each k
+    assert len(drawing.figure.axes[0].containers) == 1
     held = drawing.table.query("metric == 'missed_centers'")["mean"]
     np.testing.assert_allclose(held, 0.05)
