@@ -16,6 +16,7 @@ from privclust_papers.dpem.people import MAP_CENTER, MAP_RADIUS, from_unit_ball
 from privclust_papers.report.drawing.panels import (
     arrays_of,
     caption,
+    counted,
     legend_above,
     outside_note,
     put_table,
@@ -31,6 +32,9 @@ _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_corrected", "dp", "dp_corrected", "joint_cdp", "adaptive_cdp"]
 _EQUAL_PRIVACY = ["dp_corrected", "zcdp", "joint", "adaptive"]
 _N_NAME = "number of training points, N"
+_OF_STARTS = "Median of the starts, and their quartiles as bands; mean of"
+_ELLIPSES = "Crosses: means; circles: one standard deviation"
+_NEAR_LINE = f"Black line: {_NEAR_EM:g} nats, below which the axis is linear."
 _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
 
 
@@ -52,7 +56,7 @@ def fig1(results: Results) -> Drawing:
             _draw_map(axis, results, copies, [method for method in methods if method in found])
             axis.set_title(title)
         axes[0].set_ylabel("latitude, degrees")
-        axes[1].set_xlabel("longitude, degrees\n(crosses: means; circles: one standard deviation)")
+        axes[1].set_xlabel(f"longitude, degrees\n({_ELLIPSES.lower()})")
         legend_above(figure, *axes, ncols=4)
     columns = ["exposure", "hidden", "mean_error", *_FLOORS]
     groups = trials.groupby(["n_copies", "start", "method", "label"], sort=True)
@@ -131,13 +135,15 @@ def fig2(results: Results) -> Drawing:
         "A  at the paper's nominal epsilon = 0.9: CDP or (0.9, 0.01)-DP": ["em", *_NOMINAL],
         "A'  at equal privacy: every curve (0.9, 0.01)-DP": ["em", *_EQUAL_PRIVACY],
     }
-    with canvas(9.5, 8.0, results.trials) as figure:
+    with canvas(9.5, 8.6, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
         draw = partial(_likelihoods, results, "n_samples")
         axis = _two_panels(top, panels, draw, _N_NAME, "test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axis.set_ylim(best - 3.0, best + 0.2)
         _fits(bottom, results, trials)
+        caption(top, f"{_OF_STARTS} {counted(trials)}.")
+        caption(bottom, f"{_ELLIPSES}; grey, dotted: EM. The first trial.")
     return Drawing(figure, _with_crossings(_curves_table(trials, "n_samples"), trials))
 
 
@@ -202,7 +208,7 @@ def geometry(results: Results) -> Drawing:
     (trials,) = results.trials.values()
     kinds = sorted(trials["geometry"].unique())
     tables = []
-    with canvas(9.5, 5.2, results.trials) as figure:
+    with canvas(9.5, 5.5, results.trials) as figure:
         axes = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
         for axis, kind in zip(axes, kinds, strict=True):
             part = trials[trials["geometry"] == kind]
@@ -219,6 +225,7 @@ def geometry(results: Results) -> Drawing:
         axes[0].set_ylabel("test log-likelihood below EM, nats")
         _legend_below(axes[0])
         _legend_below(axes[-1])
+        caption(figure, f"Mean of {counted(trials)}. {_NEAR_LINE}")
     return Drawing(figure, pd.DataFrame(tables))
 
 
@@ -242,9 +249,10 @@ def accuracy(results: Results) -> Drawing:
         axis.set_xscale("log")
         axis.set_yscale("symlog", linthresh=_NEAR_EM)
 
-    with canvas(9.5, 4.6, results.trials) as figure:
+    with canvas(9.5, 4.9, results.trials) as figure:
         y_name = "test log-likelihood below EM, nats"
         _two_panels(figure, panels, draw, "privacy budget, epsilon", y_name)
+        caption(figure, f"Mean of {counted(trials)}. {_NEAR_LINE}")
     means = gaps.groupby("epsilon").mean()
     table = means.stack().rename("below_em").reset_index()
     needed = {method: _crossing(means[method]) for method in means}
@@ -265,13 +273,15 @@ def fig3(results: Results) -> Drawing:
     equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_corrected", "dplloyd_pld"]
     panels = {
         "A  at the paper's nominal epsilon": nominal,
-        "A'  at equal privacy: every curve (epsilon, 1e-6)-DP": equal,
+        "A'  at equal privacy: (epsilon, 1e-6)-DP; DPLloyd, replace-one: (epsilon, 0)": equal,
     }
-    with canvas(9.5, 8.0, results.trials) as figure:
+    with canvas(9.5, 8.6, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
         draw = partial(_quartiles, results, "epsilon", "nicv")
-        _two_panels(top, panels, draw, "privacy budget, epsilon", "NICV (median, band: quartiles)")
+        _two_panels(top, panels, draw, "privacy budget, epsilon", "NICV")
         _clusterings(bottom, results)
+        caption(top, f"Median of {counted(trials)}, bands: quartiles.")
+        caption(bottom, "Points and centers (stars) at epsilon = 0.01, NICV in brackets.")
     return Drawing(figure, _quartile_table(trials, "epsilon", "nicv"))
 
 
@@ -296,12 +306,13 @@ def fig4(results: Results) -> Drawing:
         "at the paper's nominal epsilon": lines + _NOMINAL,
         "at equal privacy: (epsilon, 1e-6)-DP but for advanced composition": lines + _EQUAL_PRIVACY,
     }
-    with canvas(9.5, 5.4, results.trials) as figure:
+    with canvas(9.5, 5.7, results.trials) as figure:
         draw = partial(_likelihoods, results, "epsilon")
         x_name = "cumulative privacy loss after 10 iterations, epsilon"
         axis = _two_panels(figure, panels, draw, x_name, "test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axis.set_ylim(best - 12.0, best + 0.5)
+        caption(figure, f"{_OF_STARTS} {counted(trials)}.")
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
 
