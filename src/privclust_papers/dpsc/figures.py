@@ -128,7 +128,7 @@ def fig2(results: Results) -> Drawing:
 
 
 def beyond(results: Results) -> Drawing:
-    """What has a guarantee, at one (epsilon, delta), as it is released."""
+    """Private methods at one (epsilon, delta), as they are released."""
     text = (
         "Gibbs samplers (exp.): the last sample. Every solid curve is (ε, 1/(n ln n))-DP, Gibbs "
         "samplers in the limit of many sweeps. Dotted: without privacy."
@@ -138,7 +138,7 @@ def beyond(results: Results) -> Drawing:
 
 
 def starts(results: Results) -> Drawing:
-    """One Gibbs sample from starts that privacy allows, beside SuLQ and the paper's start."""
+    """One Gibbs sample from private starts and from the paper's start, and SuLQ."""
     text = (
         "Gibbs samplers (exp.): the last sample. Solid: (ε, 1/(n ln n))-DP in all, Gibbs samplers "
         "in the limit of many sweeps. Dashed: the paper's start, taken from the data. Dotted: "
@@ -298,7 +298,7 @@ def _scaling_panels(figure, name, trials, panel_key, x, results):
 
 
 def frontier(results: Results) -> Drawing:
-    """Distance of private methods at usual budgets, beside what the paper prints."""
+    """Distance of private methods at usual budgets, and of the paper's methods as printed."""
     trials = results.trials["dpsc_frontier"]
     metrics = ["distance", "relative_distance", "stated", "last_round"]
     sizes = ["n_samples", "n_features"]
