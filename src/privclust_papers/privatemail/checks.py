@@ -12,6 +12,7 @@ from privclust.metrics.retrieval import hit_ranks
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.privatemail.data import method_for, task_for, task_of
 from privclust_papers.privatemail.methods import GalleryServer, sent_for
+from privclust_papers.privatemail.structure import locality, separation
 
 _SHOWN = 1500  # gallery images of a scatter plot, at most
 _SHOWN_ITERATES = (1, 2, 3)  # of Figure 2
@@ -24,7 +25,9 @@ def fit_iterates(
     """Embed public images and gallery by SMLQ, and look gallery images up at each iterate.
 
     Returns ``ranks`` (n_iter + 1, n_gallery), see `RetrievalTask.ranks`; ``objectives``; ``shown``
-    and ``shown_labels``, iterates 1 to 3 of evenly spaced gallery images.
+    and ``shown_labels``, iterates 1 to 3 of evenly spaced gallery images; ``separation`` and
+    ``locality`` (4,) of the start and of these iterates, see
+    `privclust_papers.privatemail.structure`.
     """
     task, params = task_for(params, data, streams)
     labels, n_public = task.y_gallery, len(task.y_public)
@@ -33,7 +36,10 @@ def fit_iterates(
     iterates = model.iterates_[:, n_public:]
     ranks = [hit_ranks(rows, rows, labels, labels, own=task.spaced()) for rows in iterates]
     shown = task.spaced(_SHOWN)
+    measured = iterates[[0, *_SHOWN_ITERATES]]
     return {
+        "separation": np.array([separation(rows, labels) for rows in measured]),
+        "locality": np.array([locality(task.X_gallery, rows, shown) for rows in measured]),
         "ranks": np.array(ranks, dtype=np.int32),
         "objectives": model.objectives_,
         "shown": iterates[list(_SHOWN_ITERATES)][:, shown],

@@ -77,13 +77,17 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     ``shown`` and ``shown_labels``. Numbers: ``recall_8_<t>``; ``gap_5`` and ``gap_7``, how far
     Recall@8 is from that of the last iterate; ``gain``: the last's less that of the start, which is
     random; ``rises``, at how many of the steps the objective
-    grows by more than rounding.
+    grows by more than rounding; ``separation_<t>`` and ``locality_<t>`` of iterates 0 to 3, and
+    ``unseparated`` and ``unlocal``, the start's less that of iterate 3.
     """
     recalls = (outputs["ranks"] < 8).mean(axis=1)
     objectives = outputs["objectives"]
     rounding = _OBJECTIVE_TOLERANCE * np.abs(objectives[:-1])
     values = {f"recall_8_{t}": float(recall) for t, recall in enumerate(recalls)}
     values |= {f"gap_{t}": float(abs(recalls[t] - recalls[-1])) for t in (5, 7) if t < len(recalls)}
+    for name, short in (("separation", "unseparated"), ("locality", "unlocal")):
+        values |= {f"{name}_{t}": float(value) for t, value in enumerate(outputs[name])}
+        values[short] = float(outputs[name][0] - outputs[name][-1])
     return values | {
         "gain": float(recalls[-1] - recalls[0]),
         "rises": float((np.diff(objectives) > rounding).sum()),

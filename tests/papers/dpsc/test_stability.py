@@ -1,12 +1,14 @@
 """Lemma 3.3 and Theorem 3.4 on two lines in the plane."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust_papers.dpsc import stability
 from privclust_papers.dpsc.circle import circle_optimum
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.report.drawing.style import Results, styles_of
 from privclust_papers.settings.config import ConfigError
 
 POINT = {"n_samples": 300}
@@ -68,3 +70,21 @@ def test_data_that_are_not_well_separated_are_refused():
     data = TrialData(np.eye(2), None, "generated", extra={"angles": 10.0 * trial().extra["angles"]})
     with pytest.raises(ConfigError, match="not well separated"):
         stability.candidate_lines(data, streams(), slack=0.0)
+
+
+def test_the_picture_has_a_curve_for_each_kind_of_candidate():
+    methods = {"turned_limit": {"slack": "limit"}, "exact_draw": {"slack": 0.0, "n_draws": 1e8}}
+    arrays, rows = {}, []
+    for method, params in methods.items():
+        found = stability.candidate_lines(trial(), streams(), **params)
+        values = stability.evaluate_candidates(trial(), found)
+        kept = {name: values[name] for name in ("ratio", "bound", "noise")}
+        arrays["e", method] = {f"array/00000/{name}": value for name, value in kept.items()}
+        rows.append({"method": method, "label": method.upper(), "trial": 0, "source": "generated"})
+    styles = styles_of([(name, {"colour": "blue"}) for name in methods])
+    results = Results("t", {"e": pd.DataFrame(rows)}, {}, arrays, pd.DataFrame(), styles=styles)
+    drawing = stability.stability(results)
+    curves = {line.get_label(): line.get_ydata() for line in drawing.figure.axes[0].lines}
+    expected = arrays["e", "turned_limit"]["array/00000/ratio"]
+    np.testing.assert_allclose(curves["TURNED_LIMIT"], expected)
+    assert len(drawing.table) == 2 * len(stability.NOISES)

@@ -14,6 +14,7 @@ from privclust_papers.privatemail import checks as retrieval_checks
 from privclust_papers.privatemail import data as retrieval
 from privclust_papers.privatemail import methods as methods
 from privclust_papers.privatemail import metrics as retrieval_evaluation
+from privclust_papers.privatemail import structure
 from privclust_papers.settings.config import ConfigError, load_yaml
 
 POINT = {
@@ -395,10 +396,17 @@ def test_metrics_of_iterates():
     objectives = np.array([-2.0, -3.0, -3.0, -2.9, -4, -5, -6, -7, -8, -9, -10 * (1 - 1e-12)])
     shown = np.zeros((3, 4, 2))
     outputs = {"ranks": ranks, "objectives": objectives, "shown": shown, "shown_labels": shown}
+    outputs |= {
+        "separation": np.array([0.1, 0.2, 0.3, 0.4]),
+        "locality": np.array([0.5, 0, 0, 0.2]),
+    }
     values = retrieval_evaluation.evaluate_iterates(None, outputs)
     np.testing.assert_array_equal(values["recall"], np.array(hits) / 4)
     assert (values["recall_8_0"], values["recall_8_10"]) == (0.25, 1.0)
     assert (values["gap_5"], values["gap_7"]) == (0.5, 0.25)
+    assert (values["separation_3"], values["locality_0"]) == (0.4, 0.5)
+    assert values["unseparated"] == pytest.approx(-0.3)
+    assert values["unlocal"] == pytest.approx(0.3)
     assert values["rises"] == 1  # from -3 to -2.9; equal values are no rise
     assert values["objective"][[0, -1]].tolist() == pytest.approx([-1.0, -5.0])
 
@@ -408,6 +416,7 @@ def test_rounding_of_the_objective_is_no_rise():
     shown = np.zeros((3, 1, 2))
     outputs = {"ranks": np.zeros((3, 4)), "objectives": objectives}
     outputs |= {"shown": shown, "shown_labels": np.zeros(1)}
+    outputs |= {"separation": np.zeros(4), "locality": np.zeros(4)}
     assert retrieval_evaluation.evaluate_iterates(None, outputs)["rises"] == 1
 
 
@@ -425,6 +434,10 @@ def test_iterates_are_those_of_public_images_and_gallery(variant):
     np.testing.assert_array_equal(found["shown"], model.iterates_[1:4, 30:])
     np.testing.assert_array_equal(found["shown_labels"], data.y)
     np.testing.assert_array_equal(found["objectives"], model.objectives_)
+    gallery = data.extra["deep"][1]
+    last = model.iterates_[3, 30:]
+    assert found["separation"][-1] == structure.separation(last, data.y)
+    assert found["locality"][-1] == structure.locality(gallery, last, np.arange(30))
 
 
 def aligned_outputs(released, anchors):
