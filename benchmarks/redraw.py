@@ -17,6 +17,7 @@ import yaml
 from scratch import ROOT
 
 import privclust_papers.ckm.figures
+import privclust_papers.mtsc.figures
 import privclust_papers.privatemail.figures
 from privclust.report.figures import save_figure
 from privclust_papers.pipeline.plan import load_plan
@@ -37,7 +38,9 @@ BY_MEANS = (
 ITERATES = ("privatemail_fig2", "privatemail_fig3")
 SETTINGS = {"n_components": "k", "alpha": "α", "sigma": "σ"}
 BIRDS = {"n_classes": 5, "n_images": 261}  # of the published run
-OTHERS = ("dpem_fig4", "dpem_accuracy", "privatemail_fig5", *ITERATES)
+PRINTED = ("mtsc_tab1", "mtsc_tab2", "mtsc_tab3")
+OF_REPORT = ["ours_report_split", "n_report_split"]
+OTHERS = ("dpem_fig4", "dpem_accuracy", "privatemail_fig5", *ITERATES, *PRINTED)
 
 
 def published(target):
@@ -180,18 +183,35 @@ def iterates(plan, target, table):
     return {name: pd.DataFrame({"trial": [0], "source": data[name]})}
 
 
+def compared(plan, target, table):
+    """Return trials of a table of printed numbers, and let its drawing read the published ones."""
+    module = privclust_papers.mtsc.figures
+    margins = {said: name for name, said in module._MARGINS.items()}
+    ours = table.drop(columns=[*OF_REPORT, *margins])
+    of_report = table[OF_REPORT].set_axis(["ours", "n"], axis=1)
+    answers = iter([ours, ours.assign(**of_report)])
+    module.compare = lambda *_: next(answers).copy()
+    module.compare_margins = lambda *_: table[list(margins)].rename(columns=margins)
+    data = table["source"].iloc[0]
+    trials = ours[["method", "label"]].assign(split="report", source=data)
+    return dict.fromkeys(plan.targets[target].experiments, trials), ours
+
+
 def prepared(plan, target):
     """Return a target's input and its published table."""
     table = published(target)
+    printed = pd.DataFrame()
     if target in OTHERS:
-        if target in ITERATES:
+        if target in PRINTED:
+            trials, printed = compared(plan, target, table)
+        elif target in ITERATES:
             trials = iterates(plan, target, table)
         elif target == "privatemail_fig5":
             trials = along_settings(plan, table)
         else:
             trials = repeated(plan, target, table)
         styles = styles_of(plan.targets[target].styles)
-        return Results(target, trials, {}, {}, pd.DataFrame(), styles=styles), table
+        return Results(target, trials, {}, {}, printed, styles=styles), table
     results, own = results_of(plan, target, table)
     if target == "dpsc_frontier":  # the two methods as printed come from the trials of Figure 2
         figure2, _ = results_of(plan, "dpsc_fig2", published("dpsc_fig2"))
@@ -215,7 +235,7 @@ def check_same(target, drawn, table):
     """Exit if a drawing's table is not the published one."""
     keys = [c for c in table if c in drawn and c not in {*STATISTICS, "label"}]
     numbers = [c for c in STATISTICS[:4] if c in table and c in drawn]
-    if "n" not in table or "n" not in drawn:
+    if "n" not in table or "n" not in drawn or "mean" not in table:
         return
     one, other = (t[t["n"] > 0].sort_values(keys)[numbers] for t in (drawn, table))
     if len(one) != len(other) or not np.allclose(one, other, 1e-4, 1e-9, equal_nan=True):
