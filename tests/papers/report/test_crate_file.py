@@ -149,9 +149,7 @@ def test_results_without_data_of_others_are_taken(fresh, small_run):
         (FIT, b"other", (2, 1, 4, 4), False),
     ],
 )
-def test_what_other_code_or_inputs_made_is_not_taken(
-    fresh, place, content, counts, there
-):
+def test_what_other_code_or_inputs_made_is_not_taken(fresh, place, content, counts, there):
     content = Path(f"old_{FIT}").read_bytes() if content is None else content
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     Path(place).write_bytes(content)
