@@ -1,1 +1,1 @@
-"""Audits of privacy claims: attacks from outside, a look inside a fit, and planted faults."""
+"""Audits of privacy claims: black-box attacks, recorded fits, and planted faults."""

@@ -1,4 +1,4 @@
-"""``privclust audit``: mechanism, data and statistic named on the command line."""
+"""``privclust audit``: audit of a mechanism, data and statistic given on the command line."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _look_inside(args) -> int:
 
 
 def _pair(args) -> tuple:
-    """The two data sets: two files, an object, or the mechanism's module's ``pair``."""
+    """Return the two data sets: two files, an object, or ``pair`` of the mechanism's module."""
     import numpy as np
 
     if args.data and len(args.data) == 2:
@@ -202,7 +202,7 @@ def _callable(name: str, signature: str, n_arguments: int) -> Callable:
 
 
 def _object(name: str):
-    """The object that MODULE:NAME stands for; NAME may have dots."""
+    """Return the object MODULE:NAME; NAME may have dots."""
     module_name, colon, path = name.partition(":")
     if not colon or not module_name or not path:
         raise ValueError(
@@ -226,6 +226,6 @@ def _object(name: str):
 
 
 def _kind(value) -> str:
-    """What an object is, in a message: its values may be anybody's."""
+    """Return the kind of an object for a message, without its values, which may be private."""
     size = f" of length {len(value)}" if isinstance(value, Sized) else ""
     return f"{type(value).__name__}{size}"

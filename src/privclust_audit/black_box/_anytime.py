@@ -1,4 +1,4 @@
-"""The audit that stops when it has seen enough: attempts of growing size, looked at in batches."""
+"""The anytime audit: attempts of growing size, evaluated in batches until the claim is settled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPTIMISM = 1.5  # standard errors by which frequencies may yet turn out to tell
 
 
 class _Runs:
-    """All runs of an audit so far, in the order in which they were made."""
+    """All runs of an audit so far, in order."""
 
     def __init__(self, mechanism, pair, rng, progress: Callable[[int], None]) -> None:
         self._mechanism, self._pair, self._rng = mechanism, pair, rng
@@ -61,7 +61,7 @@ class _Runs:
 
 
 class _Attempt:
-    """Events that were chosen on some runs, and how they fare on those that follow."""
+    """Events chosen on some runs, and their counts on later runs."""
 
     def __init__(self, statistics, outputs, claim, alpha: float) -> None:
         self._statistics, self._claim = statistics, claim
@@ -92,11 +92,11 @@ class _Attempt:
         ]
 
     def excludes(self, epsilon: float, delta: float) -> bool:
-        """Whether an event's wealth speaks against a claim, or against a part of the one made."""
+        """Whether an event's wealth excludes a claim, or a share of it."""
         return self._exclude(self._wealths, epsilon, delta)
 
     def is_close(self, closeness: float, draws: int) -> bool:
-        """Whether a share of the claim is proved, and so many draws are not expected to convict."""
+        """Whether a share of the claim is proved, and `draws` draws would hardly convict."""
         epsilon, delta = self._claim
         if not (
             (epsilon > 0 and self.excludes(closeness * epsilon, delta))
@@ -107,7 +107,7 @@ class _Attempt:
         return not self._exclude(expected, epsilon, delta)
 
     def is_hopeless(self, draws: int) -> bool:
-        """Whether so many draws in all would hardly be enough to tell anything of the claim."""
+        """Whether that many draws in total would hardly suffice for any verdict."""
         epsilon, delta = self._claim
         hoped = [wealth.projected(draws, _OPTIMISM) for wealth in self._wealths]
         return not (
@@ -173,7 +173,7 @@ def audited(
 
 
 def _plan(n_trials: int) -> Iterator[tuple[int, int, float]]:
-    """Attempts: how many runs choose, how many there are at the end, and the share of alpha."""
+    """Return the attempts: runs that choose, runs in total, and the share of alpha."""
     last = [n_trials]
     while last[-1] // _GROWTH**2 >= _FEWEST_CHOOSING:
         last.append(last[-1] // _GROWTH)
@@ -184,7 +184,7 @@ def _plan(n_trials: int) -> Iterator[tuple[int, int, float]]:
 
 
 def _begun(given, outputs, claim, alpha: float, rng) -> _Attempt:
-    """Choose events on all runs so far; without a statistic, half of these teach some."""
+    """Choose events on all runs so far; without a statistic, learn some on half of them."""
     if given is not None:
         return _Attempt(given, outputs, claim, alpha)
     half = len(outputs[0]) // 2
@@ -193,7 +193,7 @@ def _begun(given, outputs, claim, alpha: float, rng) -> _Attempt:
 
 
 def _followed(attempt: _Attempt, runs: _Runs, span, claim, closeness: float) -> str:
-    """Make and count runs until the claim is settled or the attempt is at its end; say which."""
+    """Make and count runs until the claim is settled or the attempt ends; return which."""
     n_choosing, n_last, n_trials = span
     batch = max(1, n_choosing // _LOOKS)
     for n in range(n_choosing, n_last, batch):

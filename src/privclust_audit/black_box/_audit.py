@@ -1,4 +1,4 @@
-"""The audit of a mechanism: how private it can be at most, from its outputs alone."""
+"""The audit of a mechanism: bounds on its privacy that use only its outputs."""
 
 from __future__ import annotations
 
@@ -47,37 +47,35 @@ def audit_mechanism(
     r"""Attack a claim of :math:`(\epsilon, \delta)`-differential privacy on one pair of data sets.
 
     With a fixed number of runs the mechanism runs `n_trials` times on each. The first half of the
-    runs chooses everything: statistic, threshold, side, and which data set plays which part. The
-    other half only counts, so that nothing needs correcting for the choice. There are two chosen
-    events, one for epsilon and one for delta, with two one-sided Clopper-Pearson bounds each; all
-    four hold together with probability `confidence` (Bonferroni: each errs with
-    (1 - confidence) / 4, or / 2 where the two events are the same one). Both events serve both
-    bounds.
+    runs chooses the statistic, threshold, side and roles of the data sets. The other half only
+    counts, so that no correction for the choice is needed. There are two chosen events, one for
+    epsilon and one for delta, with two one-sided Clopper-Pearson bounds each; all four hold
+    together with probability `confidence` (Bonferroni: each errs with (1 - confidence) / 4, or / 2
+    if the two events are the same). Both events serve both bounds.
 
-    With ``stopping="anytime"`` the runs come in batches, and the audit stops at a conviction, when
-    the bounds come close to the claim, when the runs that are left would hardly tell more, or when
-    `n_trials` are spent. There are attempts of growing size, with at most ..., 1/16, 1/4 and all of
-    the runs: a quarter of an attempt's are all that were made before, and choose events; those that
-    follow count. Bounds are a gambler's, which hold however often one looks and whenever one stops
-    (``docs/audit.md``). The last attempt may err with half of 1 - confidence, those before it share
-    the other half.
+    With ``stopping="anytime"`` the runs come in batches. The audit stops at a conviction, when the
+    bounds are close to the claim, when more runs would hardly change the verdict, or after
+    `n_trials` runs. There are attempts of growing size, with at most ..., 1/16, 1/4 and all of the
+    runs: all earlier runs, a quarter of an attempt's, choose events; later runs count. Bounds come
+    from a betting martingale, and hold for any stopping time (``docs/audit.md``). The last attempt
+    has an error of half of 1 - confidence, and earlier ones share the other half.
 
     Parameters
     ----------
     mechanism : callable
         ``mechanism(data, rng)`` returns an output. Runs must be independent given `rng`, a numpy
-        Generator, which a mechanism with randomness of its own may ignore. An attribute
+        Generator, which a mechanism with its own randomness may ignore. An attribute
         ``mechanism.many(data, rng, n)`` that returns n outputs as one array is used if present.
     data, neighbour : object
-        Two data sets that the claim calls neighbours, which must not be equal. The audit cannot
-        check that they are neighbours unless it is given `neighbours`.
+        Two different data sets that are neighbours by the claim. The audit checks this only if
+        `neighbours` is given.
     epsilon : float
         Claimed, in nats, at least 0.
     delta : float
         Claimed, from 0 to less than 1.
     n_trials : int
         Runs on each data set, at least 16; see `draws_needed`. With ``stopping="anytime"``, the
-        most.
+        largest number.
     statistic : None, callable, likelihood ratio, or list of these
         Maps an output to a number, which may be infinite; ``statistic.many`` maps an array of
         outputs to an array. See `likelihood_ratio`. None learns several on a quarter of the runs,
@@ -87,14 +85,14 @@ def audit_mechanism(
         Greater than 0, less than 1.
     neighbours : Neighbours, str or None
         ``"replace_one"`` or ``"add_remove"`` for two arrays (n, d), which must then differ in one
-        row in this manner, the others being the same in the same order.
+        row in this way, with the same other rows in the same order.
     progress : callable or None
-        Is told after some runs how many they were; there are ``2 * n_trials`` at most.
+        Called after some runs with their number; at most ``2 * n_trials`` in total.
     stopping : {"fixed", "anytime"}
     closeness : float
         Share of the claimed epsilon, or of a delta greater than 0, at which an audit with
-        ``stopping="anytime"`` stops because there is little left to prove, unless frequencies as
-        seen so far would convict with `n_trials`; from above 0 to 1.
+        ``stopping="anytime"`` stops because it is nearly proved, unless the frequencies so far
+        would convict with `n_trials`; above 0, at most 1.
 
     Returns
     -------
@@ -104,16 +102,16 @@ def audit_mechanism(
     ------
     ValueError
         If a parameter is not as described, the data sets are equal or not neighbours, the mechanism
-        raises or returns nothing but NaN, a statistic returns NaN, or statistics are to be
-        learned from outputs that are not numbers of one shape.
+        raises or always returns NaN, a statistic returns NaN, or outputs for learned statistics are
+        not numbers of one shape.
 
     Notes
     -----
-    Scores that differ by less than a millionth of their spread count as equal: floating-point
-    rounding is not what a private mechanism should be convicted for unless a statistic asks for it.
+    Scores that differ by less than a millionth of their spread count as equal: a private mechanism
+    should not be convicted for floating-point rounding, unless a statistic measures it.
 
-    An output that is NaN in some runs is an output like any other: learned statistics see it, and a
-    mechanism that returns it on one data set alone is convicted.
+    An output that is NaN in some runs is an output like any other: learned statistics use it, and a
+    mechanism that returns it on only one data set is convicted.
 
     References
     ----------
@@ -122,7 +120,7 @@ def audit_mechanism(
 
     Examples
     --------
-    Noise of half the scale that epsilon = 1 asks for:
+    Noise of half the scale that epsilon = 1 requires:
 
     >>> def mechanism(data, rng):
     ...     return data + rng.laplace(scale=0.5)
@@ -158,7 +156,7 @@ def audit_mechanism(
 def audited(
     mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress
 ) -> AuditResult:
-    """Audit a claim (epsilon, delta, confidence) on a pair as it is, which may be an equal one."""
+    """Audit a claim (epsilon, delta, confidence) on any pair, even an equal one."""
     _check(mechanism, claim, n_trials)
     epsilon, delta, confidence = claim
     start = time.process_time()
@@ -188,7 +186,7 @@ def audited(
 
 
 def _check(mechanism, claim, n_trials) -> None:
-    """Raise a ValueError unless a mechanism, a claim and a number of runs make an audit."""
+    """Raise a ValueError unless mechanism, claim and number of runs are valid."""
     check_claim(*claim)
     check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
     if not callable(mechanism):
@@ -196,13 +194,13 @@ def _check(mechanism, claim, n_trials) -> None:
 
 
 def _unwatched(n_runs: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha):
     """Choose an event for epsilon and one for delta on one half, count them on the other.
 
-    The events come with the values that each statistic took on each data set as they were chosen.
+    Also returns the values that each statistic took on each data set for the choice.
     """
     names = _statistics.names(statistics)
     scores = [[_statistics.score(s, outputs) for outputs in choosing] for s in statistics]

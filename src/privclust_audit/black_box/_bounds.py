@@ -1,4 +1,4 @@
-r"""From counts to bounds that hold with stated confidence.
+r"""Bounds from counts, with stated confidence.
 
 A mechanism is :math:`(\epsilon, \delta)`-differentially private if no event A has
 :math:`P(A) > e^\epsilon P'(A) + \delta`, P and P' being its distributions on two neighbouring data
@@ -42,7 +42,7 @@ def epsilon_bound(low, high, delta: float) -> np.ndarray:
 
 
 def delta_bound(low, high, epsilon: float) -> np.ndarray:
-    """Return ``max(0, low - e^epsilon high)``; 0 where e^epsilon overflows."""
+    """Return ``max(0, low - e^epsilon high)``; 0 if e^epsilon overflows."""
     with np.errstate(over="ignore"):
         return np.maximum(np.asarray(low) - np.exp(epsilon) * np.asarray(high), 0.0)
 
@@ -52,8 +52,8 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
 
     The divergence of the two outputs is at least that of "A or not", two Bernoulli laws p and p',
     :math:`\ln(p^a p'^{1-a} + (1-p)^a (1-p')^{1-a}) / (a-1)` (data processing), which grows with p
-    and falls with p' where p > p'. Of the two directions, both of which a claim covers, the larger;
-    0 where low <= high.
+    and falls with p' if p > p'. The result is the larger of the two directions, which a claim both
+    covers; 0 if low <= high.
     """
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     low, high = np.where(low > high, [low, high], 0.5)  # equal laws: no divergence
@@ -66,12 +66,12 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
 
 
 def check_order(order) -> None:
-    """Raise a ValueError unless `order` is one of a Renyi divergence, finite and above 1."""
+    """Raise a ValueError unless `order` is an order of a Renyi divergence, finite and above 1."""
     check_real("order", order, above=1.0)
 
 
 def check_claim(epsilon, delta, confidence) -> None:
-    """Raise a ValueError unless the three are a claim and a confidence that can be audited."""
+    """Raise a ValueError unless claim and confidence are valid for an audit."""
     check_real("epsilon", epsilon, inclusive=True)
     check_real("delta", delta, inclusive=True)
     check_real("confidence", confidence)
@@ -93,21 +93,21 @@ def bounds_from_counts(
 ) -> tuple[float, float]:
     """Return lower bounds on epsilon (at `delta`) and on delta (at `epsilon`) from an attack.
 
-    For attacks that were run elsewhere, such as a membership inference. That the event does not
-    happen is used as well, and either data set as the likelier: four one-sided bounds on the two
-    probabilities serve them all, and share the confidence.
+    For attacks run elsewhere, such as membership inference. The complement of the event, and both
+    directions, are used as well: four one-sided bounds on the two probabilities serve all of them
+    and share the confidence.
 
     Parameters
     ----------
     hits, draws : int
-        How often an event happened, of how many independent runs on one data set: true positives,
-        and these with the false negatives.
+        Number of runs with the event, and of independent runs on one data set: true positives, and
+        true positives plus false negatives.
     other_hits, other_draws : int
-        The same on its neighbour: false positives, and these with the true negatives.
+        The same on its neighbour: false positives, and false positives plus true negatives.
     epsilon, delta : float
         The claim.
     confidence : float
-        That both bounds are right. The event must have been chosen without these runs.
+        Probability that both bounds hold. The event must have been chosen without these runs.
 
     Returns
     -------
@@ -143,8 +143,8 @@ def renyi_bound_from_counts(
 ) -> float:
     """Return a lower bound on the Renyi divergence of a given order from an attack's counts.
 
-    Whoever claims Renyi differential privacy of that order cannot claim less. The same counts serve
-    all orders at once, because the bounds on probabilities on which it rests do.
+    A claim of Renyi differential privacy of that order cannot be smaller. The bounds on
+    probabilities, and so the same counts, hold for all orders at once.
 
     Parameters
     ----------
@@ -153,13 +153,13 @@ def renyi_bound_from_counts(
     order : float
         Greater than 1, finite.
     confidence : float
-        That the bound is right, for all orders together. The event must have been chosen without
-        these runs.
+        Probability that the bound holds, for all orders together. The event must have been chosen
+        without these runs.
 
     Returns
     -------
     float
-        In nats, at least 0: of both directions the larger.
+        In nats, at least 0: the larger of both directions.
 
     Raises
     ------
@@ -187,9 +187,9 @@ def renyi_bound_from_counts(
 
 
 def _probabilities(hits, draws, other_hits, other_draws, confidence):
-    """Bounds on the likelier from below and on the other from above, for four ways to see counts.
+    """Return bounds on the likelier from below and on the other from above, for four cases.
 
-    Either data set may be the likelier, and the event may be what does not happen.
+    Either data set may be the likelier, and the event or its complement may be used.
     """
     for name, count, total in (("hits", hits, draws), ("other_hits", other_hits, other_draws)):
         check_integer(name, count, minimum=0)
@@ -210,25 +210,25 @@ def draws_needed(
     loss: float = math.inf,
     confidence: float = 0.95,
 ) -> int:
-    r"""Return how many certifying draws of each data set show that a claim is wrong.
+    r"""Return the number of certifying draws of each data set that show a claim to be wrong.
 
-    The mechanism is thought to have an event A of the given probability whose true privacy loss
-    :math:`\ln((P(A) - \delta) / P'(A))` is `loss`. At expected counts the certified lower bound on
-    epsilon then exceeds the claim; it does in about half of all audits with so many draws. Half of
-    an audit's runs certify: ``n_trials`` is twice this.
+    The mechanism is assumed to have an event A of the given probability with the true privacy loss
+    :math:`\ln((P(A) - \delta) / P'(A))` equal to `loss`. At expected counts the certified lower
+    bound on epsilon then exceeds the claim; it does in about half of all audits with that many
+    draws. Half of an audit's runs certify: ``n_trials`` is twice this.
 
     Parameters
     ----------
     epsilon : float
         The claim, in nats, at least 0.
     delta : float
-        Of the claim, from 0 to less than 1.
+        Delta of the claim, from 0 to less than 1.
     probability : float
-        Of the event where it is likelier, greater than `delta`, at most 1.
+        Probability of the event on the likelier data set, greater than `delta`, at most 1.
     loss : float
-        In nats, greater than `epsilon`; infinite where the event never happens under the other.
+        In nats, greater than `epsilon`; infinite if the event never happens on the other.
     confidence : float
-        Of the audit, which certifies two events with two bounds each.
+        Confidence of the audit, which certifies two events with two bounds each.
 
     Returns
     -------
@@ -241,12 +241,12 @@ def draws_needed(
 
     Examples
     --------
-    A mechanism that gives a record away half of the time, claimed to be 1-private:
+    A mechanism that reveals a record half of the time, claimed to be 1-private:
 
     >>> draws_needed(1.0)
     37
 
-    Laplace noise is tight where the output lies beyond both values:
+    Laplace noise is tight if the output lies beyond both values:
 
     >>> draws_needed(0.9, probability=0.5, loss=1.0) > 1000
     True

@@ -1,4 +1,4 @@
-"""Events that tell two data sets apart: a score beyond a threshold, chosen on draws of its own."""
+"""Events that distinguish two data sets: a score beyond a threshold, chosen on separate draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LARGEST_EXPONENT = 700.0  # whose exponential is a float
 
 @dataclass(frozen=True)
 class Event:
-    """An event on which an audit rests, and how often it happened in the certifying draws.
+    """An event of an audit, with its counts in the certifying draws.
 
     Attributes
     ----------
@@ -36,15 +36,15 @@ class Event:
     threshold : float
         May be infinite.
     likelier : {"data", "neighbour"}
-        Under which of the two data sets the event is claimed to be the likelier.
+        The data set on which the event is claimed to be likelier.
     hits, draws : int
-        Under that data set.
+        Counts on that data set.
     other_hits, other_draws : int
-        Under the other.
+        Counts on the other.
     low : float
-        Lower confidence bound on the event's probability under that data set.
+        Lower confidence bound on the event's probability on that data set.
     high : float
-        Upper confidence bound on its probability under the other.
+        Upper confidence bound on its probability on the other.
     """
 
     statistic: str
@@ -71,7 +71,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Rounding:
-    """Takes floating-point noise off scores, so that it cannot tell two data sets apart.
+    """Rounds scores, so that floating-point errors cannot distinguish two data sets.
 
     A score keeps 20 bits beyond the larger of its distance from the centre and the spread: one
     part in a million. The map is monotone and was fixed on other draws than those certified.
@@ -82,7 +82,7 @@ class Rounding:
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Rounding:
-        """Centre and spread of scores (n,), of which infinite ones are left alone."""
+        """Return centre and spread of scores (n,), without infinite ones."""
         finite = scores[np.isfinite(scores)]
         if finite.size == 0:
             return cls(0.0, 0.0)
@@ -106,9 +106,9 @@ class Rounding:
 
 
 def choose(scores, epsilon: float, delta: float, alpha: float) -> tuple[Choice, Choice]:
-    """Return the events that promise most for epsilon and for delta, of rounded scores.
+    """Return the most promising events for epsilon and for delta, of rounded scores.
 
-    An event promises the bound that its counts would certify, which keeps rare events out.
+    Events are ranked by the bound that their counts would certify, which excludes rare events.
     """
     promises = (
         lambda low, high: epsilon_bound(low, high, delta),
@@ -139,7 +139,7 @@ def certify(choice: Choice, names, roundings, scores, alpha: float) -> Event:
 
 
 def counted(choice: Choice, pair) -> Counts:
-    """How often a chosen event happened, by rounded scores under the data and the neighbour."""
+    """Return counts of a chosen event, by rounded scores on the data and the neighbour."""
     hits = [int(_counts(one, np.array([choice.threshold]))[choice.side, 0]) for one in pair]
     first, second = choice.likelier, 1 - choice.likelier
     return Counts(hits[first], pair[first].size, hits[second], pair[second].size)
@@ -156,7 +156,7 @@ def described(choice: Choice, names, roundings, counts: Counts, bounds) -> Event
 
 
 def certified(events, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the lower bounds on epsilon and on delta that the events give together."""
+    """Return the lower bounds on epsilon and on delta from all events together."""
     return (
         float(max(epsilon_bound(event.low, event.high, delta) for event in events)),
         float(max(delta_bound(event.low, event.high, epsilon) for event in events)),

@@ -1,4 +1,4 @@
-"""What an audit proved: bounds, verdict, and what would tell more."""
+"""The result of an audit: bounds, verdict and advice."""
 
 from __future__ import annotations
 
@@ -23,39 +23,38 @@ TELLING_SHARE = 0.5  # of the claim, that an attack must reach before its failur
 
 @dataclass(frozen=True)
 class AuditResult:
-    r"""What an audit proved of a claim of :math:`(\epsilon, \delta)`-differential privacy.
+    r"""The result of an audit of a claim of :math:`(\epsilon, \delta)`-differential privacy.
 
     Attributes
     ----------
     verdict : {"violated", "consistent", "cannot tell"}
         ``"violated"``: a lower bound exceeds the claim; the claim is wrong, up to the confidence.
         ``"consistent"``: it does not, though the attack proved at least half of the claimed epsilon
-        (or of a delta greater than 0); with twice the loss that it proved, the mechanism would have
-        been convicted. The claim may still be wrong by less, or on another pair of data sets.
-        ``"cannot tell"``: neither; the attack is weak, or the runs are too few.
+        (or of a delta greater than 0); with twice the proved loss, the mechanism would have been
+        convicted. The claim may still be wrong by less, or on another pair of data sets. ``"cannot
+        tell"``: neither; the attack is weak, or the runs are too few.
     epsilon, delta : float
         The claim.
     epsilon_lower_bound : float
-        Whoever claims the delta cannot claim a smaller epsilon; in nats.
+        No smaller epsilon is possible at the claimed delta; in nats.
     delta_lower_bound : float
-        Whoever claims the epsilon cannot claim a smaller delta.
+        No smaller delta is possible at the claimed epsilon.
     confidence : float
-        Probability, at least, that both bounds are right.
+        Least probability that both bounds hold.
     epsilon_event, delta_event : Event
-        What the bounds rest on.
+        The events behind the bounds.
     n_trials : int
-        Runs on each data set that were made; of a fixed number, half (rounded up) certified.
+        Runs made on each data set; with a fixed number, half (rounded up) certified.
     cpu_seconds : float
-        Of this process.
+        CPU time of this process.
     advice : str
-        What would tell more, where the verdict is "cannot tell", and what is odd where no run
-        differed from another on one data set; else empty.
+        Advice on a stronger audit if the verdict is "cannot tell", and a note if all runs on a data
+        set were equal; else empty.
     stopped : {"", "convicted", "close", "hopeless", "spent"}
-        Why an audit with ``stopping="anytime"`` stopped: its claim was convicted; its bounds came
-        close to the claim, with frequencies that would not convict; the verdict would hardly have
-        been another than "cannot tell" with all runs; or these were spent. Empty where their number
-        was fixed. A bound at which a conviction stopped is hardly above the claim; more runs would
-        raise it.
+        Why an audit with ``stopping="anytime"`` stopped: the claim was convicted; the bounds were
+        close to the claim, with frequencies that would not convict; "cannot tell" was the likely
+        verdict even with all runs; or all runs were spent. Empty for a fixed number of runs. At a
+        conviction the bound is only slightly above the claim; more runs would raise it.
     """
 
     verdict: str
@@ -73,15 +72,15 @@ class AuditResult:
 
     @property
     def excess(self) -> float:
-        """By how much, at least, epsilon exceeds the claim; 0 if that was not shown."""
+        """Lower bound on the excess of epsilon over the claim; 0 if none was shown."""
         return max(0.0, self.epsilon_lower_bound - self.epsilon)
 
     def renyi_lower_bound(self, order: float) -> float:
         """Return a lower bound on the Renyi divergence of the outputs, of an order, in nats.
 
-        It holds with the result's confidence, together with its other bounds and for all orders at
-        once: it rests on the same two events (see `renyi_bound_from_counts`). A claim of
-        zero-concentrated privacy with parameter rho is wrong if the bound exceeds ``rho * order``.
+        It holds with the result's confidence, jointly with its other bounds and for all orders: it
+        uses the same two events (see `renyi_bound_from_counts`). A claim of zero-concentrated
+        privacy with parameter rho is wrong if the bound exceeds ``rho * order``.
 
         Parameters
         ----------
@@ -134,7 +133,7 @@ def verdict_on(epsilon_bound: float, delta_bound: float, epsilon: float, delta: 
 
 
 def oddity(values) -> str:
-    """What is odd about statistics that took one value on each data set; empty if one took more."""
+    """Return a note if each statistic took one value on each data set; else empty."""
     if any(one.size > 1 for pair in values for one in pair):
         return ""
     if all((first == second).all() for first, second in values):
@@ -150,7 +149,7 @@ def oddity(values) -> str:
 
 
 def advice_for(draws: int, epsilon: float, delta: float, confidence: float) -> str:
-    """Whether more runs or another attack would tell more."""
+    """Return advice on more runs or another attack."""
     probability, loss = (1.0 + delta) / 2, 2 * epsilon if epsilon > 0 else np.inf
     needed = draws_needed(epsilon, delta, probability=probability, loss=loss, confidence=confidence)
     if needed > draws:

@@ -41,14 +41,14 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
 
 
 def name_of(function) -> str:
-    """What messages call a mechanism or a statistic."""
+    """Return the name of a mechanism or a statistic in messages."""
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return f"{function.__module__}:{name}" if getattr(function, "__module__", None) else name
 
 
 @contextlib.contextmanager
 def _naming(name: str, label: str) -> Iterator[None]:
-    """Say which mechanism raised, on what and where; its own words may hold cells of the data."""
+    """Name the mechanism that raised, the data set and the place; its message may contain cells."""
     try:
         yield
     except MemoryError:
@@ -64,12 +64,12 @@ def _naming(name: str, label: str) -> Iterator[None]:
 
 
 def is_nan_alone(outputs) -> bool:
-    """Whether no run gave a number; NaN in some of them is an output like any other."""
+    """Whether all runs gave NaN; NaN in only some runs is an output like any other."""
     return all(_is_nan(output) for one in outputs for output in one)
 
 
 def nan_alone(name: str, n_trials: int) -> ValueError:
-    """Say that all runs of a mechanism gave nothing but NaN."""
+    """Return the message that all runs of a mechanism gave only NaN."""
     return ValueError(
         f"mechanism {name} returned nothing but NaN in all {n_trials:,} runs on each "
         "data set, which says nothing of its privacy; let it return what it releases"
@@ -77,7 +77,7 @@ def nan_alone(name: str, n_trials: int) -> ValueError:
 
 
 def _is_nan(output) -> bool:
-    """Whether an output holds numbers, of which each is NaN."""
+    """Whether an output consists of numbers that are all NaN."""
     try:
         numbers = np.asarray(output)
     except ValueError:
@@ -100,7 +100,7 @@ def as_arrays(outputs) -> list[np.ndarray]:
 
 
 def _batch(outputs, size: int) -> np.ndarray:
-    """Outputs that were asked for at once, which must be so many."""
+    """Return the outputs of `many`, after a check of their number."""
     outputs = np.asarray(outputs)
     if outputs.ndim == 0 or len(outputs) != size:
         raise ValueError(
@@ -111,7 +111,7 @@ def _batch(outputs, size: int) -> np.ndarray:
 
 
 def _stack(outputs: list) -> np.ndarray:
-    """One array of a list of outputs, of which each must have the first one's shape."""
+    """Return one array of a list of outputs, which must all have the same shape."""
     first = _array(outputs[0])
     stacked = [first]
     for output in outputs[1:]:
@@ -131,7 +131,7 @@ def _array(output) -> np.ndarray:
 
 
 def _varying(first: tuple, other: tuple) -> ValueError:
-    """Say that the shape of an output depends on the run, which may itself be the leak."""
+    """Return the message that output shapes differ between runs, which may itself be the leak."""
     return ValueError(
         f"the mechanism's outputs vary in shape, got {first} and {other}; give a statistic that "
         "maps an output to a number (a shape that depends on the data can be the leak)"

@@ -21,19 +21,19 @@ _N_OFFSPRING = 6  # of each that goes on then: seven eighths as many are compare
 
 @dataclass(frozen=True)
 class PairSearch:
-    """The worst pair that was found, and its audit.
+    """The worst pair found, and its audit.
 
     Attributes
     ----------
     data, neighbour : object
         The pair.
     audit : AuditResult
-        On runs of its own: what it proves needs no correction for the search.
+        On fresh runs: its bounds need no correction for the search.
     n_pairs : int
-        Pairs that were compared, offspring included.
+        Number of pairs compared, including offspring.
     screened_epsilon : float
-        Lower bound on epsilon in the last round of the search, which chose the pair by it and
-        which therefore proves nothing.
+        Lower bound on epsilon in the last round of the search. The pair was chosen by it, so it
+        proves nothing.
     """
 
     data: Any
@@ -58,10 +58,10 @@ def search_pair(
 ) -> PairSearch:
     """Compare pairs of neighbours by short audits, and audit the worst on fresh runs.
 
-    In each round one pair in four goes on to the next. The runs of a round are shared out among its
-    pairs, so that every round costs about as much as the audit at the end. With `move` the search
-    is guided: one pair in eight goes on and takes six pairs near it along, of which the best go on
-    in turn (an evolution). That takes more rounds: 43 rather than 4 for 128 pairs.
+    In each round one pair in four goes on to the next. The runs of a round are divided among its
+    pairs, so that every round costs about as much as the final audit. With `move` the search is
+    evolutionary: one pair in eight goes on, with six pairs near it, and the best of these go on in
+    turn. This takes more rounds: 43 rather than 4 for 128 pairs.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def search_pair(
     epsilon, delta : float
         The claim.
     n_pairs : int
-        How many pairs are proposed, at least 1.
+        Number of proposed pairs, at least 1.
     n_trials : int
-        Runs of the audit at the end, on each data set.
+        Runs of the final audit, on each data set.
     statistic, confidence
         As for `audit_mechanism`.
     random_state : None, int, numpy.random.Generator or RandomState
     move : callable or None
-        ``move(pair, rng)`` returns two neighbours near two given ones, which it leaves alone; see
+        ``move(pair, rng)`` returns two neighbours near two given ones, without changing these; see
         `move_one` for arrays.
 
     Returns
@@ -90,7 +90,7 @@ def search_pair(
     ------
     ValueError
         If a parameter is not as described, or `propose` or `move` does not return a pair, or
-        `propose` returns none but equal data sets.
+        `propose` returns only equal data sets.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def search_pair(
 
 
 def _checked(call: str, pair) -> tuple[Any, Any]:
-    """Two data sets, or an error that names who returned something else."""
+    """Return two data sets, or raise an error that names the faulty function."""
     if not hasattr(pair, "__len__") or len(pair) != 2:
         raise ValueError(f"{call} must return two data sets, got {pair!r}")
     data, neighbour = pair
@@ -148,7 +148,7 @@ def _checked(call: str, pair) -> tuple[Any, Any]:
 
 
 def _leak(result: AuditResult) -> tuple[float, float]:
-    """What pairs are ordered by: a bound, and where runs were too few for one, frequencies."""
+    """Return the key for ordering pairs: a bound, or frequencies if runs are too few."""
     event = result.delta_event
     difference = event.hits / event.draws - event.other_hits / event.other_draws
     return result.epsilon_lower_bound, difference

@@ -1,4 +1,4 @@
-"""Search for neighbours that move a statistic further than its stated sensitivity."""
+"""Search for neighbours that change a statistic by more than its stated sensitivity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _N_STARTS = 8  # of the climbs: the best pairs drawn at random; later ones start
 
 @dataclass(frozen=True)
 class SensitivitySearch:
-    """The furthest that neighbours were found to move a statistic, beside the stated bound.
+    """The largest change of a statistic found between neighbours, and the stated bound.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class SensitivitySearch:
     norm : {"l1", "l2", "linf"}
     exceeded : bool
         Whether `largest` is above `bound` by more than rounding: then the bound is wrong. If not,
-        it may be wrong still.
+        it may still be wrong.
     data, neighbour : object
-        The pair that moves it so far.
+        The pair with the largest change.
     n_trials : int
         Pairs tried.
     cpu_seconds : float
@@ -71,11 +71,10 @@ def numerical_sensitivity(
     r"""Search for neighbours X, X' that maximise :math:`\|f(X) - f(X')\|`.
 
     Half of the trials draw pairs at random, the other half climb from the best of them: a row of
-    both data sets, or the record in which they differ, is exchanged for a fresh one or moved, by
-    steps that adapt: a gain lengthens them, up to the extent of the data sets drawn, a loss
-    shortens them, and a tie, which is accepted, does neither. When steps have become tiny they
-    start long again; once that brings nothing, or nothing was gained for long, another of the good
-    pairs is climbed from, later fresh ones. No gradient is used.
+    both data sets, or the record in which they differ, is replaced or moved by adaptive steps: a
+    gain lengthens them, up to the extent of the drawn data sets, and a loss shortens them. Ties are
+    accepted. Tiny steps are reset to long ones; if this fails, or nothing was gained for long, the
+    climb restarts from another good pair, later from fresh ones. No gradient is used.
 
     Parameters
     ----------
@@ -85,16 +84,16 @@ def numerical_sensitivity(
     draw : callable
         ``draw(rng)`` returns a data set; for climbing, an array (n, d) of records.
     change : callable
-        ``change(X, rng)`` returns a neighbour of X and leaves X alone: `replace_one`, `add_remove`,
-        or one's own.
+        ``change(X, rng)`` returns a neighbour of X without changing X: `replace_one`, `add_remove`
+        or another function.
     norm : {"l1", "l2", "linf"}
-        Of all entries together, real and imaginary parts counted apart.
+        Norm of all entries together, with separate real and imaginary parts.
     n_trials : int
         Pairs to try, at least 2.
     bound : float
         The stated sensitivity, finite and positive.
     project : callable or None
-        ``project(row)`` returns the nearest row (d,) of the domain. Without it rows are exchanged,
+        ``project(row)`` returns the nearest row (d,) of the domain. Without it rows are replaced,
         never moved, because a moved one might leave the domain.
     random_state : None, int, numpy.random.Generator or RandomState
 
@@ -109,7 +108,7 @@ def numerical_sensitivity(
 
     Examples
     --------
-    The mean of five rows in the unit ball moves by at most 2/5, and not by at most 1/5:
+    The mean of five rows in the unit ball changes by at most 2/5, not by at most 1/5:
 
     >>> from privclust_audit.black_box import replace_one
     >>> def ball(rows):
@@ -170,7 +169,7 @@ class _Climb:
         return largest, best
 
     def _ascend(self, level: float, pair, most: int, rng):
-        """One climb of at most so many tries: where it ended, and how many it took."""
+        """Climb for at most `most` tries; return the last pair and the number of tries."""
         step, idle, used, before = _FIRST_STEP, 0, 0, level
         while used < most and idle < _PATIENCE:
             candidate, is_step = self._varied(pair, step, rng)
@@ -208,7 +207,7 @@ class _Climb:
 
 
 def _extent(pairs):
-    """How far the rows of these pairs reach, by column; None where they are no rows."""
+    """Return the extent of the rows of these pairs, by column; None for other data sets."""
     tables = [rows.rows for rows in map(Rows.of, pairs) if rows is not None]
     if not tables:
         return None

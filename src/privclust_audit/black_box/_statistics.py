@@ -1,4 +1,4 @@
-"""Statistics that tell two data sets apart: given, from densities, or learned from runs."""
+"""Statistics that distinguish two data sets: given, from densities, or learned from runs."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ Statistic: TypeAlias = Callable[[Any], Any] | LikelihoodRatio
 
 
 def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
-    """Return the statistic that no other beats, where densities are known.
+    """Return the optimal statistic for known densities.
 
     By the lemma of Neyman and Pearson, events of the form "the ratio is at least t" are the most
-    telling at their probability.
+    powerful at their probability.
 
     Parameters
     ----------
     log_density : callable
         ``log_density(output, data)``: log-density or log-probability of an output, up to a term
-        that is the same for both data sets; minus infinity where it cannot occur. An attribute
-        ``log_density.many(outputs, data)`` that maps (n, ...) to (n,) is used where it is there.
+        that is the same for both data sets; minus infinity if it cannot occur. An attribute
+        ``log_density.many(outputs, data)`` that maps (n, ...) to (n,) is used if present.
 
     Returns
     -------
@@ -84,12 +84,12 @@ def prepared(statistic, data, neighbour) -> list[Callable] | None:
 
 
 def names(statistics: Sequence[Callable]) -> list[str]:
-    """What to call statistics in a result."""
+    """Return the names of statistics in a result."""
     return [getattr(one, "__name__", type(one).__name__) for one in statistics]
 
 
 def score(statistic: Callable, outputs) -> np.ndarray:
-    """Return a statistic's scores (n,) of outputs, infinite ones included; a ValueError for NaN."""
+    """Return a statistic's scores (n,) of outputs, which may be infinite; a ValueError for NaN."""
     (name,) = names([statistic])
     batched = getattr(statistic, "many", None)
     try:
@@ -113,11 +113,11 @@ def score(statistic: Callable, outputs) -> np.ndarray:
 
 
 def learn(outputs, rng) -> list[Callable]:
-    """Return statistics learned to tell the first outputs from the second.
+    """Return statistics learned to distinguish the first outputs from the second.
 
-    Nearest means and Fisher's direction (best for noise that is added), logistic regression, also
-    on absolute values and squares (noise whose scale depends on the data), and boosted trees (all
-    else, in few dimensions). Which one is used is decided on other runs.
+    Nearest means and Fisher's direction (best for additive noise), logistic regression, also on
+    absolute values and squares (noise with a data-dependent scale), and boosted trees (other cases,
+    in few dimensions). Other runs decide which one is used.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.exceptions import ConvergenceWarning
@@ -158,7 +158,7 @@ def flattened(outputs: np.ndarray) -> np.ndarray:
 
 
 class _Scaling:
-    """Features about their median in units of their spread; what is not finite gets a column."""
+    """Features about their median in units of their spread; nonfinite entries get a column."""
 
     def __init__(self, X: np.ndarray) -> None:
         self._odd = ~np.isfinite(X).all(axis=0)
@@ -177,7 +177,7 @@ class _Scaling:
 
 
 def _learned(name: str, scaling: _Scaling, model: Callable, threads: Any) -> Callable:
-    """A statistic of one output, with `many`, on one of the threads that a controller counts."""
+    """Return a statistic of one output, with `many`, on one thread."""
 
     def scores(outputs):
         with threads.limit(limits=1):
@@ -192,7 +192,7 @@ def vectorised(name: str, scores: Callable) -> Callable:
     Parameters
     ----------
     name : str
-        What results call it.
+        Name in results.
     scores : callable
         ``scores(outputs)`` maps an array (n, ...) to (n,).
 
@@ -219,7 +219,7 @@ def _named(name: str, statistic: Any, scores: Callable | None) -> Callable:
 
 
 def _decision(classifier, Z, y, features: Callable = np.asarray) -> Callable:
-    """Fit a classifier on features that were made already; return its log-odds of new rows."""
+    """Fit a classifier on given features; return its log-odds of new rows."""
     classifier.fit(Z, y)
     return lambda rows: classifier.decision_function(features(rows))
 
@@ -246,7 +246,7 @@ def _with_squares(Z: np.ndarray) -> np.ndarray:
 
 
 def _difference(first: np.ndarray, second: np.ndarray):
-    """Difference of log-densities; an output that neither allows is no evidence."""
+    """Difference of log-densities; an output impossible under both is no evidence."""
     with np.errstate(invalid="ignore"):
         difference = first - second
     neither = np.isneginf(first) & np.isneginf(second)

@@ -1,44 +1,44 @@
-r"""Bounds that hold whenever one stops: a gambler's wealth against every pair of probabilities.
+r"""Anytime-valid bounds: a gambler's wealth against every pair of probabilities.
 
 Let an event have probabilities p and q on two neighbouring data sets, and be fixed before the runs
-that are counted here. Let :math:`L(p, q)` be the likelihood of what was seen so far: k hits in n
-runs and l in m,
+counted here. Let :math:`L(p, q)` be the likelihood of the counts so far: k hits in n runs and l in
+m,
 
 .. math:: L(p, q) = p^k (1-p)^{n-k} q^l (1-q)^{m-l}.
 
-**The bet.** A gambler who thinks (p, q) wrong bets on each next run, at the odds that (p, q) makes
-fair, by probabilities of its own: those of two Beta laws that are updated run by run, the rule of
+**The bet.** A gambler who doubts (p, q) bets on each next run, at the odds that are fair under (p,
+q), by the gambler's own probabilities: those of two Beta laws updated run by run, the rule of
 Krichevsky and Trofimov, which starts from half a hit and half a miss. Here it starts from these and
-from the counts of the runs by which the event was chosen. The gambler's probabilities of all that
-was seen multiply to
+from the counts of the runs that chose the event. The gambler's probabilities of all runs multiply
+to
 
 .. math:: M = \frac{B(a+k, b+n-k)}{B(a, b)} \frac{B(c+l, d+m-l)}{B(c, d)},
 
 and its wealth is :math:`W(p, q) = M / L(p, q)`, 1 at the start.
 
-**The promise.** If (p, q) is true, then whatever the gambler's probabilities are, the expected
-factor of the next run is 1: a sum over both outcomes of the gambler's probabilities (less, where an
-outcome cannot be). So the wealth is a martingale that is never negative, and by Ville's inequality
-it ever reaches :math:`1 / \alpha` with probability at most :math:`\alpha`, over all runs together.
-One may look after each run, or after some, stop when one likes, and go on later. Hence
+**The promise.** If (p, q) is true, the expected factor of the next run is 1 for any gambler: a sum
+of probabilities over both outcomes (less, if one is impossible). So the wealth is a nonnegative
+martingale. By Ville's inequality, it ever reaches :math:`1 / \alpha` with probability at most
+:math:`\alpha`. The audit may evaluate it after any run, stop at any time, and continue later. Hence
 
 .. math:: C = \{(p, q): W(p, q) < 1/\alpha\}
 
-holds the true pair at all times at once, with probability :math:`1 - \alpha`; and with it hold the
-least values on C of everything that depends on p and q, such as :math:`\ln((p - \delta) / q)` and
+contains the true pair at all times at once, with probability :math:`1 - \alpha`. The same holds for
+the least values on C of any function of p and q, such as :math:`\ln((p - \delta) / q)` and
 :math:`p - e^\epsilon q`. A private mechanism has :math:`p \le e^\epsilon q + \delta`; it is
-convicted only if the wealth is :math:`1/\alpha` against each such pair, thus against the true one.
+convicted only if the wealth is :math:`1/\alpha` against each such pair, and so against the true
+one.
 
-**The bound.** The logarithm of L is concave, and so C convex. Where the frequencies lie beyond the
-claim, the pair that it allows and that is hardest to bet against lies on the line
-:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave: its maximum is at the
-only zero of its slope, or at an end. The bounds are the largest epsilon and delta whose lines C
-does not meet, by bisection.
+**The bound.** The logarithm of L is concave, and so C convex. If the frequencies lie beyond the
+claim, the allowed pair that is hardest to bet against lies on the line
+:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave: its maximum is at the only
+zero of its slope, or at an end. The bounds are the largest epsilon and delta with lines that C does
+not meet, by bisection.
 
-**What it costs.** With a as many hits and b as many misses of n' runs that went before, the
-gambler's wealth falls behind that of one who knew p by about :math:`\frac12 \ln(1 + n / n')` in the
-logarithm: 0.7 for thrice as many runs. C is one region for both numbers, not an interval for each.
-Both together make the bounds about as good as those of a number of runs that was fixed before.
+**Cost.** With a hits and b misses from n' earlier runs, the logarithm of the gambler's wealth falls
+behind that of a gambler who knows p by about :math:`\frac12 \ln(1 + n / n')`: 0.7 for three times
+as many runs. C is one region for both numbers, not an interval for each. The net effect is that
+bounds are about as good as those for a fixed number of runs.
 
 References
 ----------
@@ -65,7 +65,7 @@ _ROUNDING = 2.0**-52
 
 @dataclass(frozen=True)
 class Counts:
-    """How often an event happened under each of two data sets, and of how many runs."""
+    """Counts of an event on each of two data sets, and numbers of runs."""
 
     hits: float
     draws: int
@@ -85,17 +85,16 @@ class Counts:
 class Wealth:
     """A gambler's wealth after `counts`, against every pair of probabilities.
 
-    Counts are of runs that did not choose the event; those that chose it are `before`.
+    Counts are of runs that did not choose the event; `before` are those that chose it.
     """
 
     counts: Counts
     before: Counts
 
     def against(self, epsilon: float, delta: float) -> float:
-        """Logarithm of the wealth against the pair that the claim allows and that is hardest.
+        """Logarithm of the wealth against the hardest pair that the claim allows.
 
-        Minus infinity where the frequencies themselves keep to the claim: nothing speaks against
-        it then.
+        Minus infinity if the frequencies themselves satisfy the claim: no evidence against it.
         """
         seen = self.counts
         if epsilon > _MOST_EPSILON or not seen.draws or not seen.other_draws:
@@ -143,9 +142,9 @@ class Wealth:
         return low, high
 
     def projected(self, draws: int, optimism: float) -> Wealth:
-        """What the wealth might be after so many draws, with frequencies better than seen.
+        """Return the wealth expected after more draws, with frequencies better than those seen.
 
-        By so many standard errors; counts need not be whole then.
+        Better by `optimism` standard errors; counts need not be whole then.
         """
         seen = self.counts
         p, q = (
@@ -157,14 +156,14 @@ class Wealth:
         return Wealth(Counts(p * draws, draws, q * draws, draws), self.before)
 
     def _log_bets(self) -> float:
-        """Logarithm of the gambler's probability of all that was seen."""
+        """Logarithm of the gambler's probability of all counted runs."""
         seen, before = self.counts, self.before
         return _log_updated(before.hits, before.draws, seen.hits, seen.draws) + _log_updated(
             before.other_hits, before.other_draws, seen.other_hits, seen.other_draws
         )
 
     def _log_likelihood(self, p: float, q: float) -> float:
-        """Logarithm of the probability of all that was seen where p and q are true."""
+        """Logarithm of the probability of all counted runs, under p and q."""
         seen = self.counts
         return _log_binomial(seen.hits, seen.draws, p) + _log_binomial(
             seen.other_hits, seen.other_draws, q
@@ -182,7 +181,7 @@ def _log_beta(a: float, b: float) -> float:
 
 
 def _log_binomial(hits: float, draws: int, p: float) -> float:
-    """Logarithm of the probability of one sequence with so many hits."""
+    """Logarithm of the probability of one sequence with this number of hits."""
     misses = draws - hits
     if (hits and p <= 0.0) or (misses and p >= 1.0):
         return -math.inf
@@ -191,7 +190,7 @@ def _log_binomial(hits: float, draws: int, p: float) -> float:
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Where a condition that holds at first ceases to, from below; `low` if it never holds."""
+    """Return from below the point at which a condition ceases to hold; `low` if it never holds."""
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if holds(middle):

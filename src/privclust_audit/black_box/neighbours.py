@@ -1,4 +1,4 @@
-"""Neighbours that are arrays of records: how one is made of another, and what lies near a pair."""
+"""Neighbouring arrays of records: changes of one record, and moves to nearby pairs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def replace_one(draw_record: Callable) -> Callable:
 
 
 def add_remove(draw_record: Callable) -> Callable:
-    """Return the change that adds a row to an array (n, d), or takes one away, as chance has it.
+    """Return the change that adds a row to an array (n, d), or removes one, at random.
 
     ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
 
@@ -57,7 +57,7 @@ def add_remove(draw_record: Callable) -> Callable:
 
 
 def are_equal(data, neighbour) -> bool:
-    """Whether two data sets are one object, or numbers or arrays that are equal."""
+    """Whether two data sets are the same object, or equal numbers or arrays."""
     if data is neighbour:
         return True
     try:
@@ -84,7 +84,7 @@ def check_pair(
 ) -> None:
     """Raise a ValueError that names two arrays (n, d) unless they differ in one record.
 
-    It is one that is replaced or one that is more; `relation` asks for one of these.
+    One record is replaced or added; `relation` requires one of these.
     """
     pair = np.asarray(data), np.asarray(neighbour)
     if pair[0].ndim != 2 or pair[1].ndim != 2:
@@ -114,8 +114,8 @@ def move_one(draw_record: Callable, project: Callable | None = None) -> Callable
     """Return the move to a pair of neighbours near a given one, for `search_pair`.
 
     One row of both data sets, or the record in which they differ, is moved by a distance of any
-    order of magnitude, or exchanged for a fresh one. Neighbours by `replace_one` or `add_remove`
-    stay neighbours in the same manner.
+    order of magnitude, or replaced by a fresh one. Neighbours by `replace_one` or `add_remove` stay
+    neighbours in the same manner.
 
     Parameters
     ----------
@@ -123,13 +123,13 @@ def move_one(draw_record: Callable, project: Callable | None = None) -> Callable
         ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
     project : callable or None
         ``project(row)`` returns the nearest row (d,) of the domain. Without it rows are only
-        exchanged, because a moved one might leave the domain.
+        replaced, because a moved one might leave the domain.
 
     Returns
     -------
     callable
-        ``move(pair, rng)`` returns a pair and leaves the given one alone. It raises a ValueError if
-        that is not of two arrays (n, d) that differ in one row.
+        ``move(pair, rng)`` returns a pair without changing the given one. It raises a ValueError
+        unless this is two arrays (n, d) that differ in one row.
 
     Examples
     --------
@@ -160,16 +160,16 @@ def move_one(draw_record: Callable, project: Callable | None = None) -> Callable
 
 
 def along_one_axis(step: np.ndarray, rng) -> np.ndarray:
-    """One coordinate of a step (d,): corners of a domain are hardly reached by all at once."""
+    """Return one coordinate of a step (d,), since steps in all coordinates rarely reach corners."""
     return np.where(np.arange(step.size) == rng.integers(step.size), step, 0.0)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A pair as the rows of its larger data set, and one of them that the other has otherwise.
+    """A pair as the rows of its larger data set, and the row in which the other differs.
 
-    `record` is that row's value in the other data set, None where it is missing there;
-    `is_first` tells whether the larger one is the first of the two.
+    `record` is that row's value in the other data set, None if it is missing there; `is_first` says
+    whether the larger one is the first of the two.
     """
 
     rows: np.ndarray
@@ -179,7 +179,7 @@ class Rows:
 
     @classmethod
     def of(cls, pair) -> Rows | None:
-        """Understand a pair; None where it is not arrays that differ in one row at most."""
+        """Return a pair in this form; None if it is not arrays that differ in at most one row."""
         first, second = (np.asarray(one) for one in pair)
         if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
             return None
@@ -200,7 +200,7 @@ class Rows:
         return cls(longer.astype(float), index, None, is_first)
 
     def pair(self) -> tuple[np.ndarray, np.ndarray]:
-        """The two data sets, in their order."""
+        """Return the two data sets, in order."""
         if self.record is None:
             other = np.delete(self.rows, self.index, axis=0)
         else:

@@ -1,12 +1,12 @@
-"""Mechanisms that break the privacy they claim, with what each should have been. NOT FOR USE.
+"""Mechanisms that break their privacy claims, with private twins. NOT FOR USE.
 
-This package is a test range for auditors: what finds a fault here may find it elsewhere. Each fault
-is one that was published, or that code was released with, in 10 to 30 lines. None of it protects
-anybody: neither the faults, nor their private twins, whose noise comes from NumPy's generators and
-is neither secure nor safe against what floating point tells. Use `privclust.privacy.measurements`.
+This package is a benchmark for auditors: an audit that finds a fault here may find it elsewhere.
+Each fault was published, or was in released code, and has 10 to 30 lines. None of them protects
+anybody, and neither do their private twins: their noise comes from NumPy's generators and is
+neither secure nor safe against floating-point attacks. Use `privclust.privacy.measurements`.
 
-Noise is drawn as ``rng.laplace(value, scale, size)`` and the like: whoever watches the generator
-sees each value with the noise that it gets.
+Noise is drawn as ``rng.laplace(value, scale, size)`` and the like: an adapter of the generator can
+record each value with its noise.
 """
 
 from privclust_audit.faults._fault import Fault, LaplaceNoise, batched

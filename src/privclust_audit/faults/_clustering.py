@@ -1,4 +1,4 @@
-"""Faults that private clustering is prone to; the claim is 1."""
+"""Faults common in private clustering; the claim is 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _D = 5  # coordinates, each in [-1, 1]
 
 
 def _leaves(data) -> np.ndarray:
-    """How many rows, of [0, 1), lie in each of four cells."""
+    """Numbers of rows, of [0, 1), in each of four cells."""
     return np.bincount((np.asarray(data) * 4).astype(int), minlength=4)
 
 
@@ -31,7 +31,7 @@ def _sums(data) -> np.ndarray:
 
 @batched
 def one_noise_for_all(data, rng, n):
-    """One number of noise is added to all coordinates, whose differences are exact."""
+    """One noise value is added to all coordinates, so that their differences are exact."""
     sums = _sums(data)
     return sums + rng.laplace(0.0, 2.0 * len(sums), (n, 1))
 
@@ -41,7 +41,7 @@ NOISE_FOR_EACH = LaplaceNoise(_sums, 2.0 * _D)
 
 @batched
 def one_seed_for_two(data, rng, n):
-    """A count and a sum get noise from generators of one seed: the same, but for its scale."""
+    """A count and a sum get noise from generators of one seed: the same up to its scale."""
     noise = rng.laplace(0.0, 1.0, (n, 1))
     return np.hstack([len(data) + 2.0 * noise, _sums(data)[:1] + 2.0 * noise])
 
@@ -51,7 +51,7 @@ COUNT_AND_SUM = LaplaceNoise(lambda data: (len(data), _sums(data)[0]), 2.0)
 
 @batched
 def first_round_seed_0(data, rng, n):
-    """Two rounds of sums; the first one's noise is that of seed 0, each time."""
+    """Two rounds of sums; the first one's noise always has seed 0."""
     known = np.random.default_rng(0).laplace(_sums(data)[:1], 4.0, 1)
     return np.hstack([np.tile(known, (n, 1)), rng.laplace(_sums(data)[:1], 4.0, (n, 1))])
 
@@ -100,7 +100,7 @@ _STEPS, _EXTRA = 4, 2
 
 
 def _steps(data) -> np.ndarray:
-    """The count, once for each step, and for two that were forgotten."""
+    """The count, once for each step, and for two forgotten ones."""
     return np.full(_STEPS + _EXTRA, float(len(data)))
 
 

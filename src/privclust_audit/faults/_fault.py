@@ -1,4 +1,4 @@
-"""What is known of a fault: a claim, the mechanism, its private twin, and a pair that shows it."""
+"""The description of a fault: claim, mechanism, private twin, and a pair that shows it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ SNIPER = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A mechanism and the claim that is made of it. Not for use.
+    """A mechanism and its claim. Not for use.
 
     Attributes
     ----------
     name : str
     about : str
-        What is wrong with it, in words; where nothing is, that.
+        Description of the fault, or a note that there is none.
     epsilon, delta : float
         The claim.
     neighbours : str
-        Which data sets the claim calls neighbours.
+        The neighbours of the claim.
     mechanism : callable
         ``mechanism(data, rng)``, and ``mechanism.many(data, rng, n)`` for n outputs at once.
     data, neighbour : numpy.ndarray
         Neighbours that show the fault.
     twin : callable or None
-        A private mechanism with the same claim, called alike; None where `mechanism` is private.
+        A private mechanism with the same claim and signature; None if `mechanism` is private.
     loss : float or None
-        Least epsilon, at the claimed delta, that the mechanism has on any neighbours; infinite
-        where it has none, None where it is not known.
+        Smallest epsilon of the mechanism at the claimed delta; infinite if there is none, None if
+        it is not known.
     published : float or None
-        Lower bound on epsilon that DP-Sniper's authors print.
+        Lower bound on epsilon published by DP-Sniper's authors.
     log_density : callable or None
-        ``log_density(outputs, data)`` of the mechanism where it is simple, for `likelihood_ratio`.
+        ``log_density(outputs, data)`` of the mechanism if it is simple, for `likelihood_ratio`.
     source : str
-        Where the fault, or the mechanism, comes from.
+        Origin of the fault or mechanism.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Fault:
 
 
 def batched(many: Callable) -> Callable:
-    """Return the mechanism of one output from ``many(data, rng, n)``, which it has as attribute.
+    """Return the mechanism of one output from ``many(data, rng, n)``, its attribute.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class LaplaceNoise:
     value : callable
         ``value(data)`` returns numbers (d,).
     scale : float, ndarray of shape (d,) or callable
-        Of the noise; ``scale(data)`` where it depends on the data, which is a fault.
+        Scale of the noise; ``scale(data)`` if it depends on the data, which is a fault.
 
     Examples
     --------

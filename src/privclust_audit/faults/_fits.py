@@ -1,8 +1,8 @@
-"""Faults that fits of this project had before attacks found them, made anew; the claim is 1.
+"""Faults of earlier versions of this project, found by attacks; the claim is 1.
 
 Each is a row of the table of attacks in docs/reliability.md: sums far from the origin, ties that
 all rows break together, a number of rows that is refused, and a cell that changes how all rows are
-computed. The noise is right in each; what it is added to moves by more than is stated.
+computed. The noise is right in each, but its value changes by more than stated.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FAR_FROM_BOUND = LaplaceNoise(lambda data: _running(data - _FAR), 1.0)
 
 
 def _tied_counts(data, is_centred: bool) -> np.ndarray:
-    """How many rows are nearest to 0 and to 1, of rows that may lie in the middle.
+    """Numbers of rows nearest to 0 and to 1; some rows may lie in the middle.
 
-    Distances are the same whether rows and centers are centred by the rows' mean or not, but for
-    their last bits, which decide for all rows in the middle at once.
+    Centring rows and centers by the rows' mean changes only the last bits of distances, but these
+    decide for all rows in the middle at once.
     """
     mean = _running(data) / len(data) if is_centred else 0.0
     distances = np.abs((data[:, None] - mean) - (np.array([0.0, 1.0]) - mean))
@@ -47,7 +47,7 @@ _CLUSTERS = 3
 
 @batched
 def refused_n(data, rng, n):
-    """Noisy counts of three clusters, or an error where there are fewer rows; here, no numbers."""
+    """Noisy counts of three clusters, or an error (here no numbers) if there are fewer rows."""
     if len(data) < _CLUSTERS:
         return np.full((n, _CLUSTERS), np.nan)
     return rng.laplace(_thirds(data), 1.0, (n, _CLUSTERS))
@@ -63,7 +63,7 @@ _OFFSET = 1e7  # bounds are (1e7, 1e7 + 1), where floats of single precision are
 
 
 def _in_precision_of_all(data) -> float:
-    """A sum above the bound; a missing cell, which counts as the middle, makes all rows double."""
+    """A sum above the bound; a missing cell (the middle) turns all rows to double precision."""
     is_missing = np.isnan(data)
     rows = data if is_missing.any() else data.astype(np.float32).astype(float)
     return float(np.where(is_missing, 0.5, rows - _OFFSET).sum())
@@ -79,12 +79,12 @@ PRECISION_OF_EACH = LaplaceNoise(_in_own_precision, 1.0)
 
 
 def _persons_of_one_array(ids) -> float:
-    """How many persons there are, of IDs that one array holds: one float makes floats of all."""
+    """Number of persons, from IDs in one array: one float turns all into floats."""
     return float(len(np.unique(np.array(list(ids)))))
 
 
 def _persons_one_by_one(ids) -> float:
-    """How many there are, of IDs that are read one by one."""
+    """Number of persons, from IDs read one by one."""
     return float(Groups.of(list(ids), len(ids)).count)
 
 
@@ -94,7 +94,7 @@ IDS_ONE_BY_ONE = LaplaceNoise(_persons_one_by_one, 1.0)
 
 @batched
 def sorted_ids(data, rng, n):
-    """A noisy number of persons, or an error where one ID cannot be sorted; here, no number."""
+    """A noisy number of persons, or an error (here no number) if one ID cannot be sorted."""
     try:
         count = len(set(sorted(data)))
     except TypeError:
@@ -106,7 +106,7 @@ _LAST = 20_000  # bounds are day 0 and this one
 
 
 def _days_of_one_table(cells) -> float:
-    """Dates in parts of the range: at once, or where one cell is no date as numbers, of no use."""
+    """Dates as fractions of the range: all at once, or as useless numbers if a cell is no date."""
     try:
         days = np.array(list(cells), dtype="M8[D]").astype(np.int64)
     except ValueError:
@@ -115,7 +115,7 @@ def _days_of_one_table(cells) -> float:
 
 
 def _days_one_by_one(cells) -> float:
-    """Dates in parts of the range, each by itself; the middle where one is none."""
+    """Dates as fractions of the range, each separately; the middle for a cell that is no date."""
     parts = [seconds(cell) / 86_400.0 / _LAST for cell in cells]
     return float(np.clip(np.nan_to_num(parts, nan=0.5), 0.0, 1.0).sum())
 

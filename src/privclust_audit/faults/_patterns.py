@@ -1,6 +1,6 @@
-"""Faults of released libraries: what is read from the data without noise, or counted once too few.
+"""Faults of released libraries: data read without noise, or releases not counted.
 
-The patterns are those of the collection behind Re:cord-play (arXiv 2602.17454), each made anew on
+The patterns are those of the collection behind Re:cord-play (arXiv 2602.17454), each implemented on
 sums and counts of rows in [0, 1]; the claim is 1.
 """
 
@@ -21,13 +21,13 @@ def _total(data) -> float:
 
 
 def _known_total(data) -> float:
-    """The same, where a row that is no number counts as 0."""
+    """The same, but a row that is no number counts as 0."""
     return _total(np.nan_to_num(data))
 
 
 @batched
 def private_divisor(data, rng, n):
-    """A mean whose sum has noise, and whose number of rows has none."""
+    """A mean of a noisy sum and an exact number of rows."""
     return rng.laplace(_total(data), 1.0, n) / max(len(data), 1)
 
 
@@ -43,7 +43,7 @@ def _counts(data) -> np.ndarray:
 
 @batched
 def domain_from_data(data, rng, n):
-    """A histogram of those categories that the data have; others are missing."""
+    """A histogram of the categories in the data; others are missing."""
     counts = _counts(data)
     return np.where(counts > 0, rng.laplace(counts, 1.0, (n, len(counts))), np.nan)
 

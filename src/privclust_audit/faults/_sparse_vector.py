@@ -1,8 +1,8 @@
 """The sparse vector technique in six variants, of which two are private.
 
-Which answers are above a threshold is told until so many were. The variants, and what is wrong with
-them, are those that M. Lyu, D. Su and N. Li took together in "Understanding the sparse vector
-technique for differential privacy", PVLDB 10(6), 2017, Figure 1; numbers are theirs.
+It releases which answers are above a threshold, up to a given number. The variants and their faults
+are those that M. Lyu, D. Su and N. Li collected in "Understanding the sparse vector technique for
+differential privacy", PVLDB 10(6), 2017, Figure 1; numbers are theirs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _NOTHING = -1  # for answers after the last
 
 
 def _compared(answers, rng, n, threshold_scale, answer_scale, most=None, again=None):
-    """Marks (n, k): 1 above, 0 below, -1 not told; and the noisy answers.
+    """Marks (n, k): 1 above, 0 below, -1 not released; and the noisy answers.
 
-    `most` marks are 1, then nothing more is told. With `again` the threshold gets new noise of that
-    scale after each.
+    After `most` marks of 1, nothing more is released. With `again` the threshold gets new noise of
+    that scale after each.
     """
     k = len(answers)
     thresholds = rng.laplace(_THRESHOLD, threshold_scale, n)
@@ -41,7 +41,7 @@ def _compared(answers, rng, n, threshold_scale, answer_scale, most=None, again=N
 
 
 def _with_value(marks, answers):
-    """Marks, and the answer at the one that is 1; 0 where none is (n, k + 1)."""
+    """Marks, and the answer at the mark 1; 0 if there is none (n, k + 1)."""
     told = np.where(marks == 1, answers, 0.0).sum(axis=1, keepdims=True)
     return np.hstack([marks, told]).astype(np.float32)
 
@@ -60,14 +60,14 @@ def svt_2(data, rng, n):
 
 @batched
 def svt_3(data, rng, n):
-    """The noisy answer is told with the mark, though its noise has been compared already."""
+    """The noisy answer is released with the mark, though its noise was already compared."""
     marks, noisy = _compared(data, rng, n, 2.0 / _CLAIM, 2.0 / _CLAIM, 1)
     return _with_value(marks, noisy)
 
 
 @batched
 def svt_4(data, rng, n):
-    """Too little noise for the answers: it does not grow with how many are told."""
+    """Too little noise for the answers: it does not grow with their number."""
     return _compared(data, rng, n, 4.0 / _CLAIM, 4.0 / (3.0 * _CLAIM), 1)[0]
 
 
@@ -85,7 +85,7 @@ def svt_6(data, rng, n):
 
 @batched
 def numerical_svt(data, rng, n):
-    """As the first with half of the budget; the answer that is told gets noise of its own."""
+    """As the first with half of the budget; the released answer gets separate noise."""
     marks, _ = _compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 1)
     fresh = rng.laplace(data, 2.0 / _CLAIM, (n, len(data)))
     return _with_value(marks, fresh)
@@ -93,7 +93,7 @@ def numerical_svt(data, rng, n):
 
 @batched
 def svt_3_and_4(data, rng, n):
-    """The third and the fourth side by side."""
+    """The third and the fourth together."""
     return np.hstack([svt_3.many(data, rng, n), svt_4.many(data, rng, n)])
 
 
@@ -105,10 +105,10 @@ def svt_halves(data, rng, n):
 
 
 def _reached(answers, threshold_scale, answer_scale):
-    """On a grid of noisy thresholds: these (m,), their density, and how likely answers are below.
+    """Return a grid of noisy thresholds (m,), their density, and probabilities of answers below.
 
-    The last are, for each answer, the probability that all before it are below (k + 1, m), and that
-    it is itself (k, m).
+    These are, for each answer, the probabilities that all earlier ones are below (k + 1, m), and
+    that the answer itself is (k, m).
     """
     reach = 40.0 * max(threshold_scale, answer_scale)
     thresholds = np.linspace(-reach, reach, 2**14 + 1)
@@ -119,13 +119,13 @@ def _reached(answers, threshold_scale, answer_scale):
 
 
 def _which(marks) -> np.ndarray:
-    """The first mark that is 1, as many as there are where none is."""
+    """Return the position of the first mark 1, or the number of marks if there is none."""
     is_above = np.asarray(marks) == 1
     return np.where(is_above.any(axis=-1), is_above.argmax(axis=-1), is_above.shape[-1])
 
 
 def _marks_density(threshold_scale, answer_scale):
-    """Log-probability of marks up to the first that is 1, by an integral over the threshold."""
+    """Log-probability of marks up to the first 1, by an integral over the threshold."""
 
     def log_density(outputs, data):
         thresholds, density, before, below = _reached(data, threshold_scale, answer_scale)
@@ -136,7 +136,7 @@ def _marks_density(threshold_scale, answer_scale):
 
 
 def _value_density(threshold_scale, answer_scale):
-    """Log-density of marks with the noisy answer, which the threshold is not above."""
+    """Log-density of marks with the noisy answer, which is not below the threshold."""
 
     def log_density(outputs, data):
         outputs = np.asarray(outputs, dtype=float)

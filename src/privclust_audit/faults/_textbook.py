@@ -1,4 +1,4 @@
-"""Published mechanisms that auditors are tried on: counts, maxima, RAPPOR, sums, geometric noise.
+"""Published mechanisms for testing auditors: counts, maxima, RAPPOR, sums, geometric noise.
 
 Claims, and the mechanisms without a fault, are those of DP-Sniper's experiments.
 """
@@ -30,19 +30,19 @@ HISTOGRAM_UPSIDE_DOWN = LaplaceNoise(_itself, _CLAIM)
 
 @batched
 def noisy_max(data, rng, n):
-    """Which answer is largest, with Laplace noise."""
+    """The index of the largest answer with Laplace noise."""
     return rng.laplace(data, 2.0 / _CLAIM, (n, len(data))).argmax(axis=1)
 
 
 @batched
 def noisy_max_exponential(data, rng, n):
-    """Which answer is largest, with exponential noise."""
+    """The index of the largest answer with exponential noise."""
     return (data + rng.exponential(2.0 / _CLAIM, (n, len(data)))).argmax(axis=1)
 
 
 @batched
 def noisy_max_value(data, rng, n):
-    """The largest noisy answer itself, on which each answer's noise has a hold."""
+    """The largest noisy answer itself, which depends on each answer's noise."""
     return rng.laplace(data, 2.0 / _CLAIM, (n, len(data))).max(axis=1)
 
 
@@ -54,20 +54,20 @@ def noisy_max_value_exponential(data, rng, n):
 
 @batched
 def noisy_max_fresh_value(data, rng, n):
-    """Which answer is largest, for half of the budget, and that answer with noise of its own."""
+    """The index of the largest answer, for half of the budget, and this answer with new noise."""
     which = rng.laplace(data, 4.0 / _CLAIM, (n, len(data))).argmax(axis=1)
     return rng.laplace(data[which], 2.0 / _CLAIM)
 
 
 @batched
 def noisy_max_half_noise(data, rng, n):
-    """Noise for answers that all move one way, where they may move either way."""
+    """Noise for answers that all change in one direction, though they may change in both."""
     return rng.laplace(data, 1.0, (n, len(data))).argmax(axis=1)
 
 
 @batched
 def noisy_max_whole_noise(data, rng, n):
-    """The same with the noise that it takes."""
+    """The same with sufficient noise."""
     return rng.laplace(data, 2.0, (n, len(data))).argmax(axis=1)
 
 
@@ -78,7 +78,7 @@ _PLACES = np.arange(6)
 
 
 def _geometric(data, is_redrawn: bool) -> np.ndarray:
-    """Probabilities of 0 to 5: noise beyond is clipped to the ends, or drawn again."""
+    """Probabilities of 0 to 5: values outside are clipped to the ends, or drawn again."""
     decay = np.exp(-_GEOMETRIC_CLAIM)
     weights = decay ** np.abs(_PLACES - data)
     if is_redrawn:
@@ -90,13 +90,13 @@ def _geometric(data, is_redrawn: bool) -> np.ndarray:
 
 @batched
 def truncated_geometric(data, rng, n):
-    """Two-sided geometric noise; what is beyond 0 or 5 becomes 0 or 5."""
+    """Two-sided geometric noise; values outside 0 to 5 are clipped."""
     return rng.choice(6, p=_geometric(data, False), size=n)
 
 
 @batched
 def redrawn_geometric(data, rng, n):
-    """The same, drawn again until it is within: how often that happens depends on the data."""
+    """The same, drawn again until it is inside: the number of draws depends on the data."""
     return rng.choice(6, p=_geometric(data, True), size=n)
 
 
@@ -128,7 +128,7 @@ def _bits_kept(probabilities):
 
 
 def _instantaneous(f: float, p: float, q: float) -> tuple[float, float]:
-    """Probabilities of a 1 after both steps of RAPPOR, where the bit is 0 and 1."""
+    """Probabilities of a 1 after both steps of RAPPOR, for a bit of 0 and of 1."""
     both = f * (p + q) / 2.0
     return both + (1.0 - f) * p, both + (1.0 - f) * q
 
@@ -144,7 +144,7 @@ RAPPOR_FOR_ALL_HASHES, _ = _bits_kept((1.0 - _QUARTER, _QUARTER))
 
 @batched
 def prefix_sums(data, rng, n):
-    """Sums of noisy elements, of which each may change."""
+    """Prefix sums of noisy elements, each of which may change."""
     return np.cumsum(rng.laplace(data, len(data), (n, len(data))), axis=1)
 
 

@@ -1,9 +1,9 @@
-"""Looking inside: what a private fit noises, and what comes out of it beside that.
+"""Recorded fits: the noisy releases of a private fit, and its other outputs.
 
 All noise goes through `privclust.privacy.measurements`. A fit is recorded: each release with the
-value before noise, its sensitivity, and who asked. The same fit on a neighbour gets the values that
-were released and the same draws that protect nothing. Whatever then differs comes from the data by
-another way, and two runs show it for certain. See ``docs/audit.md``.
+value before noise, its sensitivity, and its caller. The same fit on a neighbour gets the released
+values and the same unprotected draws. Any remaining difference comes from the data in another way,
+and two runs prove it. See ``docs/audit.md``.
 """
 
 from privclust_audit.inside._changes import Change

@@ -1,4 +1,4 @@
-"""By how much the value before noise differs between neighbours, in exact arithmetic."""
+"""The change of the value before noise between neighbours, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Change:
     Attributes
     ----------
     size : float
-        In the sensitivity's norm; for a sampler that an adapter saw, in l1. NaN where the value, or
-        the norm, is not measured.
+        In the sensitivity's norm; for a sampler recorded by an adapter, in l1. NaN if the value or
+        the norm is not measured.
     part : float
-        Of the stated sensitivity; of a sampler's: of its scale.
+        Relative to the stated sensitivity; for a sampler, to its scale.
     is_exact : bool
-        Whether the values are whole numbers: sums of fixed point. Else they are floats, whose own
-        rounding is part of the change; the change of the floats is exact.
+        Whether the values are whole numbers (fixed-point sums). Otherwise they are floats with
+        their rounding as part of the change; the change of the floats is exact.
     problem : str
-        What is wrong; empty where nothing is.
+        Description of the fault; empty if there is none.
     kind : str
         ``"sensitivity"`` or ``"price"``.
     """
@@ -49,7 +49,7 @@ class Change:
 def change_of(
     first: RecordedRelease, second: RecordedRelease, relation: Neighbours | None
 ) -> Change:
-    """Return the change of a release between two runs, held against what is stated of it."""
+    """Return the change of a release between two runs, compared with its statement."""
     if first.value is None or second.value is None:
         return Change()
     if first.measurement is None:
@@ -87,7 +87,7 @@ def change_of(
 
 
 class _Differences:
-    """Entries of a change, weighed: as floats at once, as fractions when they are asked for."""
+    """Weighted entries of a change: as floats at once, as fractions on request."""
 
     def __init__(self, first, second):
         self._values = [_parts(release.value) for release in (first, second)]
@@ -109,7 +109,7 @@ class _Differences:
         return math.hypot(*moved) if name == "l2" else float(moved.max(initial=0.0))
 
     def excess(self, name, bound):
-        """Return by how much the norm is above a bound, whose sign is that of exact arithmetic."""
+        """Return the excess of the norm over a bound; its sign is that of exact arithmetic."""
         moved = self._fractions()
         if name == "l1":
             return float(sum(map(abs, moved), Fraction(0)) - bound)
@@ -135,7 +135,7 @@ class _Differences:
 
 
 def _parts(value):
-    """Return the real numbers that a value is made of."""
+    """Return the real numbers of a value."""
     if isinstance(value, FixedPoint):
         return value.integers
     array = np.asarray(value)
@@ -145,13 +145,13 @@ def _parts(value):
 
 
 def _steps(stated, asked):
-    """Return how many of a sensitivity's steps the neighbours are apart."""
+    """Return the distance of the neighbours in steps of a sensitivity."""
     is_two = stated is Neighbours.ADD_REMOVE and asked is Neighbours.REPLACE_ONE
     return _STEPS_TO_REPLACE if is_two else 1
 
 
 def _of_smooth(first, second):
-    """Hold the scale of noise that is of the data against its smoothness."""
+    """Compare a data-dependent scale of noise with its smoothness."""
     bounds = [release.measurement.bound for release in (first, second)]
     if min(bounds) <= 0:
         same = bounds[0] == bounds[1]
@@ -165,7 +165,7 @@ def _of_smooth(first, second):
 
 
 def _of_sampler(first, second):
-    """Return the change of what a sampler's noise was added to, in l1 and in units of its scale."""
+    """Return the change of a sampler's value before noise, in l1 and in units of its scale."""
     ones, others = (np.asarray(release.value, dtype=np.float64) for release in (first, second))
     if ones.shape != others.shape:
         return Change()

@@ -1,4 +1,4 @@
-"""What seen samplers are held against: a claimed epsilon, and that each entry has its own noise."""
+"""Checks of recorded samplers: a claimed epsilon, and separate noise for each entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAPLACE, NORMAL = "NumPy's laplace", ("NumPy's normal", "NumPy's standard_normal
 
 @dataclass(frozen=True)
 class Claim:
-    """An epsilon at a delta, of code whose releases state no price."""
+    """An epsilon at a delta, for code with releases that state no loss."""
 
     epsilon: float
     delta: float = 0.0
@@ -32,8 +32,8 @@ class Claim:
 class Cost:
     """The privacy loss of releases compared with a claim, and the `problem` if it is larger.
 
-    If not `is_certain`, the `problem` is real if no release is missing. `epsilon` is the loss by
-    Laplace noise; NaN of other noise.
+    If not `is_certain`, the `problem` assumes that no release is missing. `epsilon` is the loss by
+    Laplace noise; NaN for other noise.
     """
 
     problem: str = ""
@@ -42,12 +42,12 @@ class Cost:
 
 
 def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
-    """Hold what two runs have in common against a claim.
+    """Compare the common releases of two runs with a claim.
 
-    Independent noise on each entry costs what the changes come to: of Laplace noise the sum of
-    their sizes in units of the scales, of Gaussian noise the curve of their length. If all that is
-    released comes out, that is the loss on this pair, neither more nor less. If it does not, as
-    where the largest answer alone is told, the loss may be less, which no two runs show.
+    With independent noise on each entry, the loss follows from the changes: for Laplace noise the
+    sum of their sizes in units of the scales, for Gaussian noise the curve of their length. If all
+    releases are in the output, this is exactly the loss on this pair. Otherwise, such as when only
+    the largest answer is output, the loss may be smaller, which no two runs show.
     """
     changes = [_changes(one, other) for one, other in pairs]
     moved = [np.abs(each[each != 0.0]) for each in changes]
@@ -73,7 +73,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
 
 
 def shared_noise(pairs: Pairs) -> Iterator[RecordedRelease]:
-    """Yield releases of which entries that move apart have the same number of noise."""
+    """Yield releases in which entries with different changes share a noise value."""
     for one, other in pairs:
         if one.noise is None or np.size(one.noise) == np.size(one.released):
             continue
@@ -89,7 +89,7 @@ def shared_noise(pairs: Pairs) -> Iterator[RecordedRelease]:
 def known_noise(
     first: Sequence[RecordedRelease], again: Sequence[RecordedRelease]
 ) -> Iterator[RecordedRelease]:
-    """Yield releases whose noise is the same in two runs on one data set with other generators."""
+    """Yield releases with the same noise in two runs on one data set with other generators."""
     for one, other in zip(first, again, strict=False):
         if one.differs(other):
             return
@@ -98,7 +98,7 @@ def known_noise(
 
 
 def _changes(one: RecordedRelease, other: RecordedRelease) -> np.ndarray:
-    """Changes of entries in units of their noise, one for each number of noise (m,)."""
+    """Changes of entries in units of their noise, one for each noise value (m,)."""
     if one.value is None or other.value is None:
         return np.array([np.nan])
     shape = np.shape(one.released)
@@ -118,7 +118,7 @@ def _comes_out(release: RecordedRelease, output: Any) -> bool:
 
 
 def _numbers(output: Any) -> Iterator[bytes]:
-    """Yield bits of the floats that an output holds."""
+    """Yield bits of the floats of an output."""
     if isinstance(output, np.ndarray) and output.dtype.kind == "f":
         yield from (number.tobytes() for number in output.astype(np.float64).ravel())
     elif isinstance(output, float | np.floating):

@@ -1,7 +1,7 @@
 """Neighbours that differ in an entry of another kind: a cell or an ID that is no number.
 
-Records are numbers; how they are written into the arguments of a fit is what varies here. A NaN in
-a record stands for the odd cell, and the ID of one record is another in the neighbour.
+Records are numbers; here their form in the arguments of a fit varies. A NaN in a record marks the
+odd cell, and the ID of one record differs in the neighbour.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Written = Callable[[tuple[Any, ...], bool], tuple[Any, ...]]
 
 
 def as_they_are(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
-    """Return arguments as they are."""
+    """Return arguments unchanged."""
     return arguments
 
 
 def with_cells(cell: Any, container: str) -> Written:
-    """Return what writes rows into a container without a type, a cell in place of NaN."""
+    """Return a function that writes rows into an untyped container, with a cell in place of NaN."""
 
     def written(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
         X, *others = arguments
@@ -57,7 +57,7 @@ def _written_cells(X: np.ndarray, cell: Any, container: str) -> Any:
 
 
 def with_ids(odd: Any, kind: str, place: int) -> Written:
-    """Return what writes IDs of a kind, and an odd one for the record at a place of the neighbour.
+    """Return a function that writes IDs of a kind, and an odd one for one record of the neighbour.
 
     Kinds are ``"whole"`` and ``"text"``; the record has an ID of the kind in the first data set.
     """

@@ -1,10 +1,10 @@
-"""Releases of code without measurements, as the samplers of NumPy and OpenDP see them.
+"""Releases of code without measurements, recorded at the samplers of NumPy and OpenDP.
 
-A draw of NumPy's is an array that remembers what it is: the first array or number that it is added
-to, or taken from, is the value before noise, and their sum is what is released. Of OpenDP's
-measurements the argument is the value. No sensitivity is known, so that none is held against the
-change; it is told in units of the noise, and all changes together may be held against a claim. A
-draw whose own law may be of the data (a choice, a uniform number that is compared) is named.
+A draw of NumPy is an array that records its use: the first array or number to which it is added, or
+from which it is subtracted, is the value before noise, and their sum is the release. For OpenDP's
+measurements the argument is the value. No sensitivity is known, so the change is not compared with
+one; it is reported in units of the noise, and all changes together may be compared with a claim. A
+draw with a distribution that may depend on the data (a choice, a compared uniform number) is named.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GLOBAL = ("laplace", "normal", "standard_normal", "exponential")
 
 
 class _Noise(np.ndarray):
-    """A draw, until it meets the value that it is for."""
+    """A random draw waiting to be added to the value it perturbs."""
 
     def __array_finalize__(self, other):
         self._pending = None
@@ -83,7 +83,7 @@ class _SeenGenerator(np.random.Generator):
 
 
 def _seen(name, default):
-    """Return a sampler of the generator that gives noise that is seen."""
+    """Return a sampler of the generator with recorded noise."""
 
     def sampler(self, *args, **kwargs):
         drawn = getattr(np.random.Generator, name)(self, *args, **kwargs)
@@ -93,7 +93,7 @@ def _seen(name, default):
 
 
 def _of_a_law(name):
-    """Return a sampler whose law may be of the data, and that adds to nothing."""
+    """Return a sampler with a possibly data-dependent distribution, which adds to nothing."""
 
     def sampler(self, *args, **kwargs):
         if not self.recorder.is_inside and (name != "choice" or kwargs.get("p") is not None):
@@ -110,7 +110,7 @@ for _name in _OF_A_LAW:
 
 
 def seen_generator(bit_generator, recorder: Recorder) -> np.random.Generator:
-    """Return a generator whose noise a recorder sees."""
+    """Return a generator with noise seen by a recorder."""
     generator = _SeenGenerator(bit_generator)
     generator.recorder = recorder
     return generator
@@ -120,9 +120,9 @@ def seen_generator(bit_generator, recorder: Recorder) -> np.random.Generator:
 def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
     """Record draws of NumPy and of OpenDP within the block as releases of unknown sensitivity.
 
-    Seen are generators that ``numpy.random.default_rng`` makes within the block, the functions of
-    ``numpy.random``, and measurements of OpenDP that are called. Not seen: generators that are made
-    otherwise or before, samplers that a module imported by their own name, other samplers.
+    Recorded are generators made by ``numpy.random.default_rng`` within the block, the functions of
+    ``numpy.random``, and called measurements of OpenDP. Not recorded: generators made otherwise or
+    before, samplers that a module imported by their own name, other samplers.
     """
     with ExitStack() as patches:
         made = np.random.default_rng
@@ -142,7 +142,7 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
 
 
 def _of_module(recorder, name, original):
-    """Return a function of ``numpy.random`` that gives noise that is seen."""
+    """Return a function of ``numpy.random`` with recorded noise."""
 
     @functools.wraps(original)
     def sampler(*args, **kwargs):
@@ -177,7 +177,7 @@ def _of_opendp(recorder, kind):
 
 
 def _noise(recorder, name, default, drawn, args, kwargs):
-    """Return a draw that is recorded when it meets its value; one of a measurement is none."""
+    """Return a draw that is recorded when it meets its value; not within a measurement."""
     if recorder.is_inside:
         return drawn
     if default is None:
@@ -195,7 +195,7 @@ def _noise(recorder, name, default, drawn, args, kwargs):
 
 
 def _with_pending(drawn, pending):
-    """Return an array that remembers that it is noise."""
+    """Return an array marked as noise."""
     noise = np.asarray(drawn, dtype=np.float64).view(_Noise)
     noise._pending = pending
     return noise

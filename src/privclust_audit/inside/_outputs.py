@@ -1,4 +1,4 @@
-"""What comes out of two fits, compared to the last bit, whatever it is made of."""
+"""Bitwise comparison of any outputs of two fits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DEEPEST = 40
 
 
 def differences(first: Any, second: Any) -> Iterator[tuple[str, str]]:
-    """Yield where two outputs differ, and how, in words without their entries.
+    """Yield the place and kind of each difference of two outputs, without their entries.
 
-    Of an estimator everything is compared that leaves with it: public fitted attributes but those
-    that its `_NOT_RELEASED` names, and what its pickles hold.
+    For estimators, everything released is compared: public fitted attributes except those in its
+    `_NOT_RELEASED`, and the content of its pickles.
     """
     if not (is_estimator(first) and is_estimator(second)):
         yield from _compared(first, second, "output", {})
@@ -43,12 +43,12 @@ def _is_fitted(name):
 
 
 def is_estimator(output: Any) -> bool:
-    """Return whether an output is a fitted object of one's own, with attributes."""
+    """Return whether an output is a user's fitted object with attributes."""
     return hasattr(output, "fit") and hasattr(output, "__dict__")
 
 
 class _Missing:
-    """Stands for an attribute that is not there."""
+    """A missing attribute."""
 
 
 _MISSING = _Missing()
@@ -60,7 +60,7 @@ def _state(thing):
 
 
 def _compared(one, other, path, seen, depth=0):
-    """Yield the paths at which two things differ."""
+    """Yield the paths at which two objects differ."""
     if one is other or depth > _DEEPEST or (id(one), id(other)) in seen:
         return
     seen[id(one), id(other)] = one, other  # kept alive, so that no number comes twice

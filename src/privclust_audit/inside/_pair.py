@@ -1,4 +1,4 @@
-"""Two runs on neighbours, the second with the first one's releases: what differs beyond them."""
+"""Two runs on neighbours, the second with the first one's releases: other differences."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ RUNS_WITH_GENERATOR = 3
 
 @dataclass(frozen=True)
 class Violation:
-    """A promise that two runs break, for certain.
+    """A broken guarantee, proved by two runs.
 
     Attributes
     ----------
     kind : str
         ``"control flow"``, ``"sensitivity"``, ``"price"``, ``"output"``, ``"exception"``,
-        ``"guarantee"``; of samplers that an adapter saw, ``"noise"`` or ``"claim"``.
+        ``"guarantee"``; for samplers recorded by an adapter, ``"noise"`` or ``"claim"``.
     message : str
-        What is wrong. It holds no entry of the data.
+        Description, without entries of the data.
     where : str
-        File, line and function; of a release, who asked for it.
+        File, line and function; for a release, its caller.
     release : int or None
-        Which release it is, from 0.
+        Index of the release, from 0.
     part : float
-        The change as a part of what is stated; NaN where it is about something else.
+        The change relative to the stated one; NaN for other violations.
     """
 
     kind: str
@@ -81,17 +81,17 @@ class Run:
     Attributes
     ----------
     output : object
-        None where it ended in an error.
+        None if it ended in an error.
     error : Exception or None
     releases : tuple of RecordedRelease
     divergence : str
-        Why a replay was ended before its end.
+        Why a replay was stopped early.
     said : tuple
         Categories and texts of its warnings.
     loose : tuple of str
-        Names of draws that an adapter saw, and that were added to nothing that it saw.
+        Names of recorded draws that were not added to a recorded value.
     laws : tuple of str
-        Names of draws whose own law may be of the data.
+        Names of draws with possibly data-dependent distributions.
     """
 
     output: Any
@@ -104,27 +104,27 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What the output promises, if it says so."""
+        """The guarantee of the output, if it has one."""
         guarantee = getattr(self.output, "guarantee_", None)
         return guarantee if isinstance(guarantee, Guarantee) else None
 
 
 @dataclass(frozen=True, eq=False)
 class PairReport:
-    """What two runs on neighbours showed.
+    """The result of two runs on neighbours.
 
     Attributes
     ----------
     violations : tuple of Violation
     remarks : tuple of str
-        What is no violation of the guarantee but differs, and what was not looked into.
+        Differences that do not violate the guarantee, and parts that were not examined.
     changes : tuple of Change
-        Of each release that both runs have in common.
+        For each release that both runs have in common.
     runs : tuple of Run
         On the data set, and the replay on its neighbour.
     cost : float
-        The epsilon that changes under Laplace noise of samplers come to together, where a claim was
-        given; NaN else.
+        The total epsilon of changes under Laplace noise of samplers, if a claim was given; else
+        NaN.
     """
 
     violations: tuple[Violation, ...]
@@ -135,14 +135,14 @@ class PairReport:
 
     @property
     def is_refused(self) -> bool:
-        """Whether both runs ended in an error, the same."""
+        """Whether both runs ended in the same error."""
         return not self.violations and self.runs[0].error is not None
 
     @property
     def verdict(self) -> str:
-        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` where not all was looked into.
+        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` if not everything was examined.
 
-        Nothing was where no release was seen.
+        Nothing was examined if no release was recorded.
         """
         if self.violations:
             return VIOLATED
@@ -153,11 +153,11 @@ class PairReport:
 
 @dataclass(frozen=True)
 class Settings:
-    """How runs are done.
+    """Settings of the runs.
 
     The `seed` stands in for the operating system's entropy. If `quiet`, releases of the first run
-    come out as if their noise were 0. With `samplers` draws of NumPy and OpenDP outside of
-    measurements count as releases. The estimator is given the `parameters` before.
+    have noise 0. With `samplers`, draws of NumPy and OpenDP outside of measurements count as
+    releases. The `parameters` are set on the estimator first.
     """
 
     seed: int = 0
@@ -178,33 +178,32 @@ def inspect_pair(
     epsilon: float | None = None,
     delta: float = 0.0,
 ) -> PairReport:
-    """Look inside two runs on neighbouring data sets.
+    """Compare two recorded runs on neighbouring data sets.
 
     The first run is recorded. The second gets the values that the first released, and the same
-    draws that protect nothing, so that whatever differs comes from the data by another way.
+    unprotected draws, so that any difference comes from the data in another way.
 
     Parameters
     ----------
     subject : estimator or callable
-        An estimator, of which each run fits a copy; a callable without arguments that returns one;
-        or a callable of a data set, or of a data set and a generator, that returns what is
-        released.
+        An estimator (each run fits a copy); a callable without arguments that returns one; or a
+        callable of a data set, or of a data set and a generator, that returns the release.
     data, neighbour : array-like of shape (n_samples, n_features), or tuple
-        Two data sets that are neighbours. A tuple holds the arguments of the fit, such as
-        ``(X, None, groups)``.
+        Two neighbouring data sets. A tuple has the arguments of the fit, such as ``(X, None,
+        groups)``.
     neighbours : {"replace_one", "add_remove"} or None
-        Of which relation they are; None: as many rows are a row replaced.
+        Their relation; None: equal numbers of rows mean a replaced row.
     random_state : int
-        Of the draws that stand in for the operating system's.
+        Seed of the draws in place of the operating system's.
     quiet : bool
-        Whether releases of the first run come out as if their noise were 0.
+        Whether releases of the first run have noise 0.
     samplers : bool
-        Whether draws of NumPy's samplers and of OpenDP's count as releases, for code that has no
+        Whether draws of NumPy's and OpenDP's samplers count as releases, for code without
         measurements.
     epsilon, delta : float
-        With `samplers`, what is claimed of all releases together; None: nothing. It is held against
-        what their changes cost, which is certain where the changes do not depend on what was
-        released before, and all that was released comes out.
+        With `samplers`, the claim for all releases together; None: no claim. It is compared with
+        the loss of their changes, which is exact if the changes do not depend on earlier releases
+        and all releases are in the output.
 
     Returns
     -------
@@ -270,10 +269,9 @@ def compared(
     outside: bool = False,
     claim: Claim | None = None,
 ) -> PairReport:
-    """Return what a run and its replay showed.
+    """Return the report of a run and its replay.
 
-    Where rows are `outside` of declared bounds, an error that the guarantee itself sets apart is a
-    remark.
+    If rows are `outside` of declared bounds, an error excluded by the guarantee itself is a remark.
     """
     common = [
         (one, other)
@@ -343,14 +341,14 @@ def _of_noise(common):
 
 
 def _held_against(claim, common, first):
-    """Return what samplers released together beside a claim; that of measurements is a ledger's."""
+    """Return the comparison of samplers' releases with a claim; measurements have a ledger."""
     if claim is None or any(one.measurement is not None for one, _ in common):
         return Cost()
     return cost_of(common, first.output, claim)
 
 
 def _outlives(second, first):
-    """Whether a replay went on to a release that an error kept the first run from."""
+    """Whether a replay reached a release that an error prevented in the first run."""
     return first.error is not None and len(second.releases) > len(first.releases)
 
 
@@ -374,7 +372,7 @@ def _of_errors(first, second):
 
 
 def _origin(error):
-    """Return where an error was raised: the last place that is not of another library."""
+    """Return the place of an error: the last one outside of other libraries."""
     frames = list(traceback.walk_tb(error.__traceback__))
     own = [
         (frame, line)
@@ -387,7 +385,7 @@ def _origin(error):
 
 
 def _sets_errors_apart(first, second):
-    """Whether the guarantee of the run that has one says that errors of rows outside tell."""
+    """Whether the guarantee of a run excludes errors for rows outside of the bounds."""
     guarantees = [one.guarantee for one in (first, second)]
     return any(g is not None and ERRORS_TELL in g.caveats for g in guarantees)
 
@@ -403,7 +401,7 @@ def _of_outputs(first, second):
 
 
 def _of_words(first, second, violations):
-    """Return remarks on warnings that differ; those of noise are told from releases alone."""
+    """Return remarks on warnings that differ; those on noise depend only on releases."""
     ours, theirs = set(first.said), set(second.said)
     names = sorted({category.__name__ for category, _ in ours ^ theirs})
     if any(issubclass(category, NoiseWarning) for category, _ in ours ^ theirs):
@@ -415,7 +413,7 @@ def _of_words(first, second, violations):
 
 
 def _unmeasured(run):
-    """Return names of what is drawn, or stated in a guarantee, without a release that was seen."""
+    """Return names of draws, or of lines of a guarantee, without a recorded release."""
     names = dict.fromkeys((*run.loose, *run.laws))
     loose = [f"a draw of {name} that is added to nothing" for name in names]
     if run.guarantee is None or any(release.measurement is None for release in run.releases):
@@ -425,7 +423,7 @@ def _unmeasured(run):
 
 
 def _of_guarantees(run):
-    """Return where a guarantee counts other releases than were made."""
+    """Return the lines of a guarantee that differ from the releases made."""
     if run.guarantee is None or any(release.measurement is None for release in run.releases):
         return []
     made, stated, free = Counter(), Counter(), Counter()
@@ -455,7 +453,7 @@ def _of_guarantees(run):
 
 
 def _of_all_together(changes, run):
-    """Return where releases lose more together than stated, if one of them is to cost nothing."""
+    """Return releases with a larger joint loss than stated, if one is stated as free."""
     lines = [] if run.guarantee is None else run.guarantee.releases
     losses = [line.loss for line in lines if line.loss is not None]
     if not any(loss.is_nothing for loss in losses):
@@ -486,5 +484,5 @@ def _of_all_together(changes, run):
 
 
 def _price(mechanism, loss):
-    """Return what tells releases of one price from others."""
+    """Return the key of releases with the same loss."""
     return (mechanism, None) if loss is None else (mechanism, loss.rho, loss.epsilon, loss.delta)

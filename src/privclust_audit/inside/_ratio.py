@@ -1,16 +1,15 @@
-r"""What all releases of a fit tell of its data: the log-likelihood ratio of two data sets.
+r"""The log-likelihood ratio of two data sets, given all releases of a fit.
 
-A fit is recorded on one of the two and replayed on the other with what was released. So each
-release is known with the value that it has on either, given all that was released before, and its
-noise has a known density: the sum of the logarithms of their ratios is that of everything the fit
-released, and by the lemma of Neyman and Pearson no attack on a fit's outputs is stronger. It is a
-number that follows from what was released, as any statistic is: a bound that an audit proves by it
-holds even where the noise is not what it says.
+A fit is recorded on one of the two and replayed on the other with the same releases. So the value
+of each release is known on both, given all earlier releases, and its noise has a known density. The
+sum of the logarithms of the density ratios is that of all releases together, and by the lemma of
+Neyman and Pearson no attack on a fit's outputs is stronger. It is a function of the releases, like
+any statistic: a bound proved with it holds even if the noise differs from its description.
 
-Where the changes of values, in units of the noise, do not depend on what was released before, the
-law of that number is known: the fit is a sum of independent releases with fixed changes. Then it
-is drawn without a fit, and of Gaussian noise alone the whole trade-off is that of one release with
-the root of the sum of squares of the changes.
+If the changes of values, in units of the noise, do not depend on earlier releases, the distribution
+of this number is known: the fit is a sum of independent releases with fixed changes. Then it is
+drawn without a fit, and for pure Gaussian noise the trade-off is that of one release with the root
+of the sum of squared changes.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _CHUNK = 2_000_000  # numbers of noise at once
 
 
 class ReleasedRatio:
-    """A fit as a mechanism whose output is the ratio of all that it released.
+    """A fit as a mechanism that outputs the ratio of all its releases.
 
     Parameters
     ----------
     fit : callable
-        ``fit(data, rng)``, with all noise by `privclust.privacy.measurements`, Laplace or normal,
+        ``fit(data, rng)``, with all noise by `privclust.privacy.measurements`, Laplace or Gaussian,
         and drawn from the generator or from the operating system's entropy.
     data, neighbour : object
         The two data sets of the audit.
@@ -73,10 +72,10 @@ class ReleasedRatio:
         return ratio if is_first else -ratio
 
     def law(self, n_fits: int = 3, random_state: int = 0) -> ReleasedLaw:
-        """Return the law of the ratio, from so many fits.
+        """Return the distribution of the ratio, from `n_fits` fits.
 
-        Of a fit with a single release, nothing was released before: if changes differ, public draws
-        made them differ, and the law is that of the fit whose change is the largest.
+        In a fit with a single release, changes can differ only because of public draws; the
+        distribution is then that of the fit with the largest change.
 
         Raises
         ------
@@ -133,23 +132,23 @@ class Shift:
 
     @classmethod
     def of(cls, one: RecordedRelease, other: RecordedRelease) -> Shift:
-        """Return that of two runs."""
+        """Return the shift of two runs."""
         noise = _known(one)
         change = _moved(one.value, other.value) * one.weight / noise.scale
         return cls(noise, (one.value, other.value), one.weight, change, one.where)
 
     @property
     def size(self) -> float:
-        """The change in the norm that the noise is for."""
+        """The change in the norm of the noise."""
         return float(
             np.linalg.norm(self.change.ravel(), 2 if isinstance(self.noise, Gaussian) else 1)
         )
 
     def is_like(self, other: Shift) -> bool:
-        """Whether the ratio's law is the same in another fit.
+        """Whether the ratio has the same distribution in another fit.
 
-        Gaussian noise is the same in all directions, so that the length of the change decides; of
-        Laplace noise the sizes of its entries do.
+        For Gaussian noise, which has no direction, this depends on the length of the change; for
+        Laplace noise on the sizes of its entries.
         """
         if self.noise != other.noise:
             return False
@@ -162,7 +161,7 @@ class Shift:
         return ours.shape == theirs.shape and bool(np.all(np.abs(ours - theirs) <= _SAME_CHANGE))
 
     def ratios(self, which: int, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Return ratios (n,) of so many releases of one of the two values."""
+        """Return ratios (n,) of n releases of one of the two values."""
         kind = Gaussian if isinstance(self.noise, Gaussian) else Laplace
         weight = () if kind is Laplace else (self.weight,)
         value = _times(self.values[which], n)
@@ -176,7 +175,7 @@ class Shift:
 
 
 class ReleasedLaw:
-    """The law of all that a fit releases on two data sets: a mechanism, of `many` ratios at once.
+    """The distribution of a fit's ratio on two data sets: a mechanism, with `many` ratios at once.
 
     See `ReleasedRatio.law`.
     """
@@ -199,9 +198,9 @@ class ReleasedLaw:
         return ratios
 
     def epsilon(self, delta: float) -> float:
-        """Return the least epsilon at a delta that all releases have on these two data sets.
+        """Return the least epsilon at a delta of all releases on these two data sets.
 
-        Of Gaussian noise alone at a delta above 0, or of Laplace noise at 0; NaN else.
+        For pure Gaussian noise at a delta above 0, or Laplace noise at 0; else NaN.
         """
         kinds = {isinstance(one.noise, Gaussian) for one in self._shifts}
         changes = np.concatenate([one.change.ravel() for one in self._shifts])

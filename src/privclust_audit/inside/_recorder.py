@@ -1,4 +1,4 @@
-"""A recorder of releases: what each was of, and replays that hand out the same once more."""
+"""A recorder of releases and their values, with replays that return the same releases."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ _SEEDLESS = "secrets.randbits", "secrets.randbelow"
 
 @dataclass(frozen=True, eq=False)
 class RecordedRelease:
-    """One release, as it was asked for.
+    """One recorded release.
 
     Attributes
     ----------
     order : int
         From 0, within the fit.
     measurement : Measurement or None
-        The noise, with its sensitivity, price and count; None where an adapter saw a sampler.
+        The noise, with its sensitivity, loss and count; None for a sampler.
     mechanism : str
         Its name.
     scale : float or ndarray
-        Of the noise; NaN where it is not known.
+        Scale of the noise; NaN if it is not known.
     value : FixedPoint, ndarray or None
-        What noise was added to, a copy; None where it is not known.
+        The value before noise, a copy; None if it is not known.
     weight : float or ndarray
-        By which the value is multiplied before its change is measured.
+        Factor of the value before its change is measured.
     released : object
-        What came out, a copy.
+        The released value, a copy.
     where : str
-        File, line and function that asked.
+        File, line and function of the caller.
     noise : ndarray or None
-        The numbers of noise that an adapter saw drawn, which may be fewer than there are entries.
+        The recorded noise values, which may be fewer than the entries.
     """
 
     order: int
@@ -69,13 +69,13 @@ class RecordedRelease:
 
     @property
     def form(self) -> str:
-        """Shape and type of the value, in words."""
+        """Shape and type of the value, as text."""
         if isinstance(self.value, FixedPoint):
             return f"{self.value.shape}, multiples of 2^-{self.value.bits}"
         return "unknown" if self.value is None else f"{self.value.shape}, {self.value.dtype}"
 
     def differs(self, other: RecordedRelease) -> str:
-        """Say in what the two differ that no data may decide; empty where in nothing."""
+        """Return differences of two releases that data must not decide; empty if there are none."""
         if self.where != other.where:
             return f"it is asked for at {other.where} in place of {self.where}"
         if self.mechanism != other.mechanism:
@@ -90,14 +90,14 @@ class RecordedRelease:
 
 
 class Diverged(BaseException):
-    """The replay asked for another release than was recorded: nothing after it can be compared."""
+    """The replay made another release than recorded: nothing after it can be compared."""
 
 
 class Recorder:
-    """What is recorded within `recording`.
+    """The records of a block `recording`.
 
-    `releases` is the list of it, in order; `loose` names draws that an adapter saw and that were
-    added to nothing, `laws` those whose own law may be of the data.
+    `releases` is the list of them, in order; `loose` names recorded draws that were added to
+    nothing, `laws` those with possibly data-dependent distributions.
     """
 
     def __init__(
@@ -112,19 +112,19 @@ class Recorder:
         self._inside = threading.local()
 
     def generator(self) -> np.random.Generator:
-        """Return the next generator that stands in for the operating system's entropy."""
+        """Return the next generator in place of the operating system's entropy."""
         self._n_generators += 1
         return np.random.default_rng([self._seed, self._n_generators])
 
     @property
     def is_inside(self) -> bool:
-        """Whether a measurement is at work: what it draws is no release of its own."""
+        """Whether a measurement is active: its draws are no separate releases."""
         return getattr(self._inside, "depth", 0) > 0
 
     def of_measurement(self, original, measurement, value, source, args, kwargs):
-        """Return what a measurement's `release` does, recorded or replayed.
+        """Return the result of a measurement's `release`, recorded or replayed.
 
-        Where it calls the `release` of another class, as a subclass does, that call alone counts.
+        If it calls the `release` of another class, as a subclass does, only that call counts.
         """
         copied = _copied(value) if isinstance(value, FixedPoint) else np.array(value)
         before = len(self.releases)
@@ -146,7 +146,7 @@ class Recorder:
         )
 
     def record(self, *, measurement, mechanism, scale, value, weight, result, noise=None):
-        """Keep a release, and return what is to come out of it."""
+        """Record a release, and return its result."""
         order = len(self.releases)
         if self._frozen is None:
             released = _without_noise(measurement, value, result) if self._quiet else result
@@ -163,7 +163,7 @@ class Recorder:
         return _copied(released)
 
     def _compare(self, own):
-        """End the replay where the release is not the one that was recorded."""
+        """End the replay if the release is not the recorded one."""
         if own.order >= len(self._frozen):
             self.divergence = "a release more is made"
         else:
@@ -176,9 +176,9 @@ class Recorder:
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Record every release of this process within the block, which cannot be nested.
 
-    The `release` of every class of measurements is replaced meanwhile, as are the sources of
-    randomness that no seed reaches; what is released and returned is what would be otherwise, but
-    for what the recorder replays. Outside of the block nothing is changed, and nothing costs.
+    During the block, the `release` of every class of measurements is replaced, and so are the
+    sources of randomness without a seed. Releases and results are the same as otherwise, except for
+    those that the recorder replays. Outside of the block nothing changes.
     """
     if not _RECORDING.acquire(blocking=False):
         raise RuntimeError("releases are being recorded already; one recording at a time")
@@ -205,7 +205,7 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 
 def caller() -> str:
-    """Return the file, line and function that asked for a release, beyond the noise's own code."""
+    """Return the file, line and function that called for a release, outside of noise code."""
     frame = sys._getframe(1)
     while frame is not None and is_passed_over(frame.f_code.co_filename):
         frame = frame.f_back
@@ -213,7 +213,7 @@ def caller() -> str:
 
 
 def is_passed_over(filename: str) -> bool:
-    """Return whether a file makes noise, or looks at it, rather than asks for it."""
+    """Return whether a file generates or inspects noise, rather than requesting it."""
     return filename.startswith(_PASSED_OVER) or filename.startswith("<")
 
 
@@ -242,7 +242,7 @@ def _kinds(kind) -> Iterator[type]:
 
 
 def _seeded(recorder):
-    """Return NumPy's `default_rng` that draws on the recorder where it is given no seed."""
+    """Return NumPy's `default_rng` that uses the recorder if it has no seed."""
     original = np.random.default_rng
 
     @functools.wraps(original)
@@ -271,7 +271,7 @@ def _copied(value):
 
 
 def _without_noise(measurement, value, result):
-    """Return what would come out if the noise happened to be 0, in the form of what did."""
+    """Return the release for noise 0, in the same form."""
     if value is None:
         return result
     if measurement is None:
@@ -283,7 +283,7 @@ def _without_noise(measurement, value, result):
 
 
 def _other_noise(one, other):
-    """Return in which numbers the noise differs; the bound of a smooth one may be of the data."""
+    """Return the numbers in which the noise differs; a smooth bound may depend on the data."""
     if one.measurement is None or other.measurement is None:
         same = np.array_equal(one.scale, other.scale, equal_nan=True)
         return [] if one.measurement is other.measurement and same else ["scale"]

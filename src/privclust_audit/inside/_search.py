@@ -1,4 +1,4 @@
-"""A search over neighbours: pathologies that are known, then uphill on the change of a release."""
+"""A search over neighbours: known pathologies, then a climb on the change of a release."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _LARGEST_SEED = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """A violation, and the pair that showed it.
+    """A violation, and a pair that shows it.
 
     Attributes
     ----------
     violation : Violation
     situation : str
-        Which kind of neighbours it was.
+        The kind of neighbours.
     data, neighbour : tuple
         Arguments of the two fits.
     parameters : dict
-        What the estimator was given besides.
+        Further parameters of the estimator.
     count : int
-        How many pairs showed a violation of this kind at this place.
+        Number of pairs with a violation of this kind at this place.
     """
 
     violation: Violation
@@ -80,15 +80,15 @@ class Finding:
 
 @dataclass
 class Site:
-    """All releases that were asked for at one place.
+    """All releases requested at one place.
 
     Attributes
     ----------
     mechanism : str
     count : int
-        The most in one run.
+        The largest number in one run.
     part : float
-        The largest change, as a part of the stated sensitivity, or of a sampler's scale.
+        The largest change, relative to the stated sensitivity or a sampler's scale.
     is_exact : bool
         Whether all values were whole numbers.
     is_stated : bool
@@ -104,22 +104,22 @@ class Site:
 
 @dataclass
 class InsideResult:
-    """What a search over neighbours found.
+    """The result of a search over neighbours.
 
     Attributes
     ----------
     findings : list of Finding
         One for each kind of violation at each place.
     n_pairs : int
-        Pairs that were compared.
+        Number of compared pairs.
     n_refused : int
-        Of these, pairs that both ended in the same error.
+        Of these, pairs with the same error in both runs.
     sites : dict
-        The `Site` of each place that asked for a release.
+        The `Site` of each place that requested a release.
     remarks : dict
-        What is no violation, with how many pairs showed it.
+        Differences that are no violations, with the number of pairs.
     guarantee : Guarantee or None
-        What the first fit promised.
+        Guarantee of the first fit.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -131,10 +131,10 @@ class InsideResult:
 
     @property
     def verdict(self) -> str:
-        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` where nothing was looked into.
+        """``"violated"``, ``"nothing found"``, or ``"cannot tell"`` if nothing was examined.
 
-        There is nothing to break where a guarantee promises nothing, and nothing to look into where
-        no release was seen, or where all pairs ended in errors.
+        Nothing can be examined without a guarantee, without a recorded release, or if all pairs
+        ended in errors.
         """
         promises_nothing = self.guarantee is not None and self.guarantee.definition == "none"
         if promises_nothing or not (self.sites or self.findings):
@@ -178,40 +178,40 @@ def look_inside(
     delta: float = 0.0,
     progress: Callable[[int], object] = lambda n: None,
 ) -> InsideResult:
-    """Search for neighbours that break what a fit promises, by looking inside.
+    """Search for neighbours that break the guarantee of a recorded fit.
 
     Every pair is two runs, the second with the releases of the first: see `inspect_pair`. Pairs are
     of kinds that have broken fits before (as many rows as clusters, none, ties, an empty cluster,
-    bounds or a start far from the origin, extreme rows, one row across a block); then moved uphill
-    on the change of each release, as a part of its sensitivity.
+    bounds or a start far from the origin, extreme rows, one row across a block); then moved to
+    increase the change of each release, relative to its sensitivity.
 
     Parameters
     ----------
     subject : estimator or callable
-        As of `inspect_pair`. Parameters `bounds`, `norm_bound`, `n_clusters`, `n_components` and
-        those that end in `init` are understood, and varied where that is public.
+        As for `inspect_pair`. Parameters `bounds`, `norm_bound`, `n_clusters`, `n_components` and
+        those that end in `init` are understood, and varied if they are public.
     data : array-like of shape (n_samples, n_features) or None
-        Rows that neighbours are made of besides; None: rows are made up.
+        Additional rows for neighbours; None: only generated rows.
     n_pairs : int
         At least 1.
     random_state : int
     n_features : int
-        Of rows that are made up.
+        Of generated rows.
     neighbours : {"replace_one", "add_remove"} or None
-        None: of the subject's guarantee, else ``"replace_one"``.
+        None: that of the subject's guarantee, else ``"replace_one"``.
     grouped : bool
         Whether the fit takes ``(X, y, groups)``, and a neighbour differs in a group of rows.
     any_rows : bool
         Whether rows outside of the bounds, infinite and NaN are tried.
     any_entries : bool or None
-        Whether cells and IDs that are no numbers are tried, in containers without a type. None: of
+        Whether cells and IDs that are no numbers are tried, in untyped containers. None: for
         estimators that derive from `privclust.privacy.estimator.PrivateEstimator`.
     samplers : bool or None
-        As of `inspect_pair`. None: where no measurement releases anything.
+        As for `inspect_pair`. None: if no measurement releases anything.
     epsilon, delta : float
         As of `inspect_pair`.
     progress : callable
-        Called with numbers of pairs that are done.
+        Called with the numbers of finished pairs.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def look_inside(
 
 
 class _Search:
-    """The state of a search: what was found, and the pairs that moved a release most."""
+    """The state of a search: findings, and the pairs with the largest changes of releases."""
 
     def __init__(self, subject, rows, n_features, seed, looked_at, claim=None):
         self.fit, self.rng = fit_of(subject), np.random.default_rng(seed)
@@ -259,7 +259,7 @@ class _Search:
         self._n_recorded = 0
 
     def set_out(self, neighbours, samplers):
-        """Learn from one fit which relation is claimed, and whether measurements are used."""
+        """Determine from one fit the claimed relation and the use of measurements."""
         self.ground = self._ground(Neighbours.REPLACE_ONE)
         X, n = self._rows, 4 * self.ground.n_clusters + 8
         for _ in range(_TRIES):
@@ -315,7 +315,7 @@ class _Search:
             turn += 1
 
     def _ground(self, relation):
-        """Return where neighbours are looked for, from parameters and given rows."""
+        """Return the ground of the search, from parameters and given rows."""
         known, d = self._parameters, self._n_features
         radius, bounds = known.get("norm_bound"), known.get("bounds")
         low, high = np.full(d, -1.0), np.full(d, 1.0)
@@ -352,7 +352,7 @@ class _Search:
         return _Recorded(first.settings, run(self.fit, data, first.settings), first.written)
 
     def _compare(self, first, name, data, neighbour):
-        """Compare a recorded run with a replay, and keep what that shows."""
+        """Compare a recorded run with a replay, and keep the result."""
         pair = [
             first.written(arguments(records, self.ground), is_neighbour)
             for records, is_neighbour in ((data, False), (neighbour, True))
@@ -400,7 +400,7 @@ class _Search:
         self.result.findings.append(new)
 
     def _moved(self, data: Records, neighbour: Records):
-        """Return a pair near a given one, and whether the first data set is another."""
+        """Return a pair near a given one, and whether its first data set differs."""
         rng = self.rng
         differing = _difference(data, neighbour)
         sides = [one[differing] if differing < len(one) else None for one in (data, neighbour)]
@@ -451,7 +451,7 @@ class _Recorded:
     written: Written = as_they_are
 
     def ground(self, ground):
-        """Return the ground with the bounds that the run was given."""
+        """Return the ground with the bounds of the run."""
         if "bounds" not in self.settings.parameters:
             return ground
         low, high = self.settings.parameters["bounds"]

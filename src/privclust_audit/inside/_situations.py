@@ -1,4 +1,4 @@
-"""Neighbours that have broken fits before: where rows lie, how many, and which one differs."""
+"""Kinds of neighbours that have broken fits: positions and numbers of rows, and the change."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _EXTREME = (
 
 @dataclass(frozen=True)
 class Ground:
-    """Where neighbours are looked for.
+    """The domain of the search for neighbours.
 
     Rows lie in the box, or in a ball of the `radius` about the origin. `starts` are the names of
-    parameters that are starts, with their shapes. If `any_rows`, rows outside and NaN are looked
-    at; if `any_entries`, entries of other kinds, in containers without a type.
+    start parameters, with their shapes. If `any_rows`, rows outside and NaN are tried; if
+    `any_entries`, entries of other kinds, in untyped containers.
     """
 
     low: np.ndarray
@@ -64,7 +64,7 @@ class Ground:
 
 @dataclass(frozen=True)
 class Situation:
-    """A data set, its neighbours, parameters that the fit is given, and how rows are written."""
+    """A data set, its neighbours, parameters of the fit, and the form of rows."""
 
     name: str
     data: Records
@@ -79,7 +79,7 @@ def stacked(records: Records, n_features: int) -> np.ndarray:
 
 
 def arguments(records: Records, ground: Ground) -> tuple:
-    """Return what a fit is called with."""
+    """Return the arguments of a fit."""
     X = stacked(records, ground.n_features)
     if not ground.grouped:
         return (X,)
@@ -119,7 +119,7 @@ def odd_entries(ground: Ground) -> list[Callable[[np.random.Generator], Situatio
 
 
 def _odd_cell(ground, cell, container, rng):
-    """One cell of another kind, in a container without a type; a list has rows, if odd ones."""
+    """One cell of another kind, in an untyped container; in a list, rows may be odd as well."""
     data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 3, ground.n_clusters + 12)))
 
     def odd():
@@ -133,14 +133,14 @@ def _odd_cell(ground, cell, container, rng):
 
 
 def _odd_id(ground, odd, kind, rng):
-    """One record whose ID is of another kind; its rows stay."""
+    """One record with an ID of another kind; its rows are unchanged."""
     data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 8, 40)))
     written = with_ids(odd, kind, int(rng.integers(len(data))))
     return Situation("an ID of another kind", data, [list(data)], written=written)
 
 
 def row(ground: Ground, rng: np.random.Generator) -> np.ndarray:
-    """Return a row (d,) from anywhere in the domain, often from its border."""
+    """Return a row (d,) from anywhere in the domain, often on its border."""
     how = rng.integers(5)
     if ground.rows is not None and how < 2:
         return ground.rows[rng.integers(len(ground.rows))].astype(float)
@@ -169,7 +169,7 @@ def neighbours_of(
     n: int,
     record: Callable[[], np.ndarray] | None = None,
 ) -> list[Records]:
-    """Return neighbours of a data set; a record that comes in is drawn by a function."""
+    """Return neighbours of a data set; a function draws added records."""
     record = record or (lambda: group(ground, rng))
     found = []
     for _ in range(n):
@@ -192,7 +192,7 @@ def group(ground: Ground, rng: np.random.Generator, value: np.ndarray | None = N
 
 
 def _crowd(ground, rng, n=None, value=None):
-    """Return records, of so many or few."""
+    """Return records, in a given or random number."""
     n = int(rng.integers(max(ground.n_clusters, 1), 3 * ground.n_clusters + 8)) if n is None else n
     return [group(ground, rng, value) for _ in range(n)]
 
@@ -221,7 +221,7 @@ def _none_at_all(ground, rng, m):
 
 
 def _ties(ground, rng, m):
-    """Rows on a lattice, which lie as far from one center as from another."""
+    """Rows on a lattice, with equal distances from several centers."""
     middle, half = (ground.low + ground.high) / 2, (ground.high - ground.low) / 2
     if ground.radius is not None:
         half = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))
@@ -253,7 +253,7 @@ def _duplicates(ground, rng, m):
 
 
 def _one_alone(ground, rng, m):
-    """A cluster of one row, which leaves it empty."""
+    """A cluster with one row, which becomes empty without it."""
     value = row(ground, rng)
     data = _crowd(ground, rng, value=value)
     alone = [*data, group(ground, rng, opposite(ground, value))]
@@ -264,7 +264,7 @@ def _one_alone(ground, rng, m):
 
 
 def _across_a_block(ground, rng, m):
-    """As many rows as kernels take at once, and one more or less."""
+    """As many rows as one block of the kernels, and one more or less."""
     n = int(rng.choice(_BLOCKS))
     value = row(ground, rng) if rng.random() < 0.5 else None
     data = _crowd(ground, rng, n, value)
@@ -275,7 +275,7 @@ def _across_a_block(ground, rng, m):
 
 
 def _of_many_sizes(ground, rng, m):
-    """Rows of very different magnitudes, of which large ones swallow small ones in a sum."""
+    """Rows of very different magnitudes; in a sum, large ones absorb small ones."""
     middle = np.zeros(ground.n_features) if ground.radius else (ground.low + ground.high) / 2
 
     def scaled():
@@ -298,7 +298,7 @@ def _extreme(ground, rng, m):
 
 
 def _far_out(ground, rng, m):
-    """One row outside, from which a domain may be read, a mean or a scale."""
+    """One row outside, which may change a domain, a mean or a scale read from the data."""
     data = _crowd(ground, rng)
 
     def far():
@@ -309,7 +309,7 @@ def _far_out(ground, rng, m):
 
 
 def _far_bounds(ground, rng, m):
-    """Bounds and rows far from the origin, in whose sums little is left of their differences."""
+    """Bounds and rows far from the origin, with sums that lose their differences."""
     width = ground.high - ground.low
     offset = float(width.max()) * 10.0 ** rng.uniform(6.0, 15.0)
     far = replace(ground, low=ground.low + offset, high=ground.low + offset + width)
@@ -324,7 +324,7 @@ def _far_bounds(ground, rng, m):
 
 
 def _tied_starts(ground, rng, m):
-    """Starts that are one another's permutations, and rows that are as far from each of them."""
+    """Starts that are permutations of one another, and rows equally far from all of them."""
     name = str(rng.choice(list(ground.starts)))
     shape = ground.starts[name]
     width = (ground.high - ground.low) / 8

@@ -1,4 +1,4 @@
-"""What is looked into: an estimator, a callable that returns one, or one of a data set."""
+"""The subject of an inspection: an estimator, or a callable that returns one or a release."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def takes_generator(subject: Any) -> bool:
 
 
 def takes(subject: Callable, n_arguments: int) -> bool:
-    """Return whether a callable can be called with so many arguments."""
+    """Return whether a callable can be called with `n_arguments` arguments."""
     try:
         inspect.signature(subject).bind(*[None] * n_arguments)
     except (TypeError, ValueError):
