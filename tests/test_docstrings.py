@@ -8,8 +8,9 @@ import pytest
 
 import privclust
 
-PACKAGES = [info.name for info in pkgutil.iter_modules(privclust.__path__) if info.ispkg]
-WITHOUT = {"command"}  # its modules have no examples
+ROOMS = [info.name for info in pkgutil.iter_modules(privclust.__path__) if info.ispkg]
+PACKAGES = [*(f"privclust.{name}" for name in ROOMS), "privclust_audit"]
+WITHOUT = {"privclust.command"}  # its modules have no examples
 
 
 def run(module):
@@ -23,7 +24,7 @@ def run(module):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_examples(package):
-    within = importlib.import_module(f"privclust.{package}")
+    within = importlib.import_module(package)
     names = [info.name for info in pkgutil.walk_packages(within.__path__, f"{within.__name__}.")]
     results = {name: run(importlib.import_module(name)) for name in [within.__name__, *names]}
     assert [name for name, result in results.items() if result.failed] == []

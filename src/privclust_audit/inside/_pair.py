@@ -218,7 +218,7 @@ def inspect_pair(
     ...     warnings.simplefilter("ignore")
     ...     report = inspect_pair(DPLloyd(2, bounds=(0, 1), random_state=0), X, other)
     >>> report.violations, len(report.changes), report.changes[0].part <= 1.0
-    ((), 5, True)
+    ((), 6, True)
     """
     relation = _relation(data, neighbour) if neighbours is None else Neighbours.of(neighbours)
     claim = None if epsilon is None else Claim(float(epsilon), float(delta))

@@ -227,7 +227,7 @@ def look_inside(
     >>> from privclust.kmeans import DPLloyd
     >>> result = look_inside(DPLloyd(2, bounds=(0, 1), max_iter=2), n_pairs=20)
     >>> result.verdict, [site.mechanism for site in result.sites.values()]
-    ('nothing found', ['laplace'])
+    ('nothing found', ['laplace', 'laplace'])
     """
     check_integer("n_pairs", n_pairs, minimum=1)
     check_integer("n_features", n_features, minimum=1)
