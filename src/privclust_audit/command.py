@@ -25,8 +25,8 @@ def add_to(commands) -> None:
         _run,
         summary="attack a mechanism's privacy claim",
         description="Run a mechanism on two neighbouring data sets and bound epsilon and delta "
-        "from below; or look inside an estimator, on many pairs, by two runs each. Exit code 1 if "
-        "they exceed the claim. No audit proves privacy.",
+        "from below; or, with --inside, compare two recorded fits of an estimator on each of many "
+        "pairs. Exit code 1 if the claim is exceeded. No audit proves privacy.",
     )
     add = parser.add_argument
     called = "called as (data, rng), returns an output; with --inside an estimator, a callable "
@@ -37,34 +37,40 @@ def add_to(commands) -> None:
         "--epsilon",
         type=number,
         metavar="E",
-        help="claimed, in nats; with --inside, of code that has no measurements of ours",
+        help="claimed epsilon, in nats; with --inside, for code without privclust's measurements",
     )
-    add("--delta", type=probability, default=0.0, metavar="D", help="claimed; default: 0")
-    add("--trials", type=positive_integer, default=10_000, metavar="N", help="on each data set")
+    add("--delta", type=probability, default=0.0, metavar="D", help="claimed delta; default: 0")
+    add(
+        "--trials", type=positive_integer, default=10_000, metavar="N", help="runs on each data set"
+    )
     pair = "MODULE:PAIR (or a function that returns it) or FILE FILE; default: pair in MODULE. "
-    pair += "With --inside: MODULE:ARRAY or FILE, rows to make neighbours of; default: made up"
+    pair += "With --inside: MODULE:ARRAY or FILE, rows for neighbours; default: generated"
     add("--data", nargs="+", metavar="X", help=pair)
     add(
         "--neighbours",
         choices=("replace_one", "add_remove", "other"),
         type=lambda name: name.replace("-", "_"),
-        help="what the claim is about, which the data are checked against, row by row; default: "
-        "either for two files, no check for an object. other: no check",
+        help="neighbours of the claim; the data are checked for it row by row. Default: either "
+        "relation for two files, no check for an object. other: no check",
     )
-    add("--statistic", metavar="MODULE:CALLABLE", help="output to number; default: learned")
+    add(
+        "--statistic",
+        metavar="MODULE:CALLABLE",
+        help="maps an output to a number; default: learned",
+    )
     add(
         "--stopping",
         choices=("fixed", "anytime"),
         default="fixed",
-        help="fixed: all runs; anytime: until the claim is convicted, or bounds are close to it, "
-        "or little is to be hoped for; default: fixed",
+        help="fixed: all runs; anytime: until the claim is convicted, bounds are close to it, or "
+        "more runs would hardly help; default: fixed",
     )
-    share = "of the claim, at which --stopping anytime stops; default: 0.9"
+    share = "share of the claim at which --stopping anytime stops; default: 0.9"
     add("--closeness", type=number, default=0.9, metavar="P", help=share)
     add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
-    add("--seed", type=seed, metavar="S", help="of the random numbers that the mechanism is given")
-    add("--pairs", type=positive_integer, default=200, metavar="N", help="with --inside")
-    made_up = "of rows that are made up, with --inside; default: 2"
+    add("--seed", type=seed, metavar="S", help="seed of the mechanism's random numbers")
+    add("--pairs", type=positive_integer, default=200, metavar="N", help="number, with --inside")
+    made_up = "number of columns of generated rows, with --inside; default: 2"
     add("--features", type=positive_integer, default=2, metavar="D", help=made_up)
 
 
