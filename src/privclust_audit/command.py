@@ -14,7 +14,7 @@ from privclust.command.output import print_result, progress
 if TYPE_CHECKING:
     import numpy as np
 
-_PAIR = "pair"  # what a module may call its two data sets
+_PAIR = "pair"  # name of the two data sets in a module
 
 
 def add_to(commands) -> None:

@@ -32,7 +32,7 @@ from privclust.command.output import check_readable, checked_folder, progress, s
 
 _SKETCH = "sketch.h5"
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"
-_ANY_NUMBER = (-1e307, 1e307)  # of a column whose bounds are to be found
+_ANY_NUMBER = (-1e307, 1e307)  # of a column without bounds
 
 
 def add_to(commands) -> None:
@@ -122,7 +122,7 @@ def _run(args) -> None:
     table = opened_table(args.table, args)
     for name, ends in declared.items():
         if ends is not None:
-            TableEncoder({name: ends}).scale()  # says now what is wrong with a declaration
+            TableEncoder({name: ends}).scale()  # finds wrong declarations early
         table.check_kind(name, kind_of_ends(ends))
     if args.check:
         from privclust.command._check import print_check
@@ -132,7 +132,7 @@ def _run(args) -> None:
     for package in ("matplotlib", "jinja2"):
         require(package, "reports on clusters")
     if args.seed is None:
-        noise_source(None)  # says now what is not installed
+        noise_source(None)  # finds missing packages early
     from privclust.report.written import NAMES
 
     folder = checked_folder(args.output, [args.table, args.budget], (*NAMES, _SKETCH), args.force)

@@ -7,7 +7,7 @@ from typing import Any
 
 from privclust.command.arguments import add_delimiter
 
-MISSING_SHARE = 0.02  # docs/table.md says what it costs and how well it counts
+MISSING_SHARE = 0.02  # docs/table.md states its budget and error
 
 
 class Declarations(argparse.Action):

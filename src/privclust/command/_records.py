@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from privclust.command.output import progress, say
 
 _START_BYTES = 1 << 16
-_SAMPLE_ROWS = 100_000  # of a public sample, more tell its scale no better
+_SAMPLE_ROWS = 100_000  # of a public sample; more rows do not improve its scale
 
 
 class Piece(NamedTuple):
@@ -118,7 +118,7 @@ class Twins:
             sha.update(np.ascontiguousarray(piece.rows, dtype="<f8").data)
             empty = empty and not len(piece.rows)
             yield piece
-        if empty:  # nobody is to be told that two files are alike in that they hold no records
+        if empty:  # a message that two files are alike would reveal that both are empty
             return
         twin = self._names.setdefault(sha.digest(), file.name)
         if twin is file.name:

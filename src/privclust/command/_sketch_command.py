@@ -49,7 +49,7 @@ from privclust.command.output import (
     written,
 )
 
-_HEADER_BYTES = 1 << 16  # of a sketch's file, beside its arrays
+_HEADER_BYTES = 1 << 16  # of a sketch's file, in addition to its arrays
 _NO_TWINS = "that no two of the files hold the same is taken for public"
 _ONE_SKETCH = "all records of a group are in this sketch, and none is in another merged with it"
 _NO_TABLE = "an error for a file that is no table is outside the guarantee"
@@ -187,7 +187,7 @@ def _run(args) -> None:
 
     ledger = Budget.open(args.budget) if args.budget else contextlib.nullcontext()
     if args.epsilon is not None and args.seed_noise is None:
-        noise_source(None)  # says now, not after hours, what is not installed
+        noise_source(None)  # finds missing packages before hours of work
     check_readable(inputs)
     encoder = _encoder(args)
     files = [records_of(file, args, encoder, args.groups) for file in args.files]
@@ -195,7 +195,7 @@ def _run(args) -> None:
     check_distinct(
         args.files,
         args.public_sample,
-        # nobody is to be told that two files are alike in that they hold no records
+        # a message that two files are alike would reveal that both are empty
         lambda file: not hides_number or _holds_rows(records_of(file, args, encoder, args.groups)),
     )
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
@@ -268,7 +268,7 @@ def _encoder(args):
         if given is not None and _sketched(given, None).declared != table.declared:
             args.usage_error(f"{args.like}: was made with other columns; leave their options out")
     for name in encoder.columns:
-        TableEncoder({name: encoder.columns[name]}).scale()  # says now what is wrong
+        TableEncoder({name: encoder.columns[name]}).scale()  # finds errors early
     return encoder
 
 

@@ -78,7 +78,7 @@ class _State:
     ) -> None:
         """Accept the trials that go down enough; shorten the step of the others."""
         enough = self.values[moving] + _SUFFICIENT * self.steps[moving] * self._slopes[moving]
-        accepted = values <= enough  # false for what is no number
+        accepted = values <= enough  # false for NaN
         refused = moving[~accepted]
         self.steps[refused] *= _SHRINK
         self._n_shrunk[refused] += 1

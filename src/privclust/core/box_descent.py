@@ -17,7 +17,7 @@ Objective = Callable[[np.ndarray, np.ndarray], float]
 _IS_KNOWN = scipy.__version__.startswith("1.17.")
 _PAIRS, _LINE_SEARCH_STEPS = 10, 20  # these and the next are SciPy's defaults
 _PROGRESS, _SLOPE = 2.2204460492503131e-09, 1e-5
-_WANTS_VALUE, _NEW_POINT, _STOP = 3, 1, (5, 504)  # what the routine asks for, and is told
+_WANTS_VALUE, _NEW_POINT, _STOP = 3, 1, (5, 504)  # the routine's requests and answers
 
 
 def minimise_in_box(

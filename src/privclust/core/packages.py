@@ -10,7 +10,7 @@ from importlib import import_module
 from shlex import quote
 from types import ModuleType
 
-# module: (what pyproject.toml asks for, the extra that brings it)
+# module: (requirement in pyproject.toml, the extra with it)
 _ORIGINS = {
     "PIL": ("pillow>=11", "images"),
     "dp_accounting": ("dp-accounting>=0.6,<1", ""),

@@ -12,7 +12,7 @@ __all__ = ["estimate_n_clusters", "spectral_clustering"]
 
 _LEAST_KRYLOV = 2000  # vertices from which a few products take less than all of a factorisation
 _MOST_BLOCKS, _CHECK_EVERY = 60, 4
-_EXTRA_VECTORS = 2  # in a block beside those asked for
+_EXTRA_VECTORS = 2  # in a block in addition to those requested
 _RESIDUAL = 1e-10
 _SPARSE = 0.05  # share of entries that are not 0
 
@@ -147,7 +147,7 @@ def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
         block = np.random.default_rng(0).standard_normal((size, width))
         for number in range(1, _MOST_BLOCKS + 1):
             done, here = (number - 1) * width, np.s_[(number - 1) * width : number * width]
-            for _ in range(2):  # the second time for what a block without full rank was filled with
+            for _ in range(2):  # the second time for the vectors that fill a deficient block
                 block = block - basis[:, :done] @ (basis[:, :done].T @ block)
                 block = np.linalg.qr(block)[0]
             basis[:, here] = block

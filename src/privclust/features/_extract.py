@@ -182,5 +182,5 @@ def _default_threads() -> int:
     n_threads = os.environ.get("OMP_NUM_THREADS", "")
     if n_threads.isdigit() and int(n_threads):
         return int(n_threads)
-    usable = getattr(os, "sched_getaffinity", None)  # Linux alone has it
+    usable = getattr(os, "sched_getaffinity", None)  # only Linux has it
     return len(usable(0)) if usable else os.cpu_count() or 1

@@ -45,7 +45,7 @@ _NOT_WEIGHTS = (
     LookupError,
     TypeError,
     ValueError,
-)  # what other bytes raise
+)  # raised for other bytes
 
 
 class WeightsError(Exception):

@@ -12,7 +12,7 @@ from privclust.core.compiled import kernel
 from privclust.core.validation import check_integer, check_real
 
 _MAX_DIRECT = 8  # dimensions up to which distances are sums of squared differences, not products
-_BLOCK_QUERIES = 256  # queries whose distances to the whole gallery are held at once
+_BLOCK_QUERIES = 256  # queries with all distances to the gallery in memory at once
 
 
 def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from privclust.records.errors import ReadingError
 
 Declared = tuple[Any, Any] | Sequence[str]
 """Of numbers or dates (low, high); of categories a list of their names."""
-_SIDE = math.sqrt(0.5)  # of a simplex whose corners are 1 apart
+_SIDE = math.sqrt(0.5)  # of a simplex with corners at distance 1
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
 
 

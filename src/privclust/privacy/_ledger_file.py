@@ -88,7 +88,7 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     content |= {"count": len(content["entries"]), "sha256": chain[-1]}
     write_text(path, json.dumps(content, indent=1) + "\n")
     # After the file: a run that stops here leaves a file ahead of the note, and such a one is read.
-    # Of two copies that are drawn on at the same time, the second one is refused here.
+    # If two copies are charged at the same time, the second one is refused here.
     _compare_and_note(path, content["id"], chain)
 
 
@@ -189,7 +189,7 @@ def _noted(note: Path, path: Path) -> tuple[int, str] | None:
 
 
 def _head(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content but for the entries and their end."""
+    """Return the content without the entries and their end."""
     return {k: v for k, v in content.items() if k not in ("entries", "count", "sha256")}
 
 

@@ -34,11 +34,11 @@ _ORDER_TERMS = np.log1p(-1.0 / _ORDERS) - np.log(_ORDERS) / (_ORDERS - 1.0)
 # Steps in which the smallest pure loss is counted; each is rounded up by one at most.
 PLD_STEPS = 200
 _MOST_STEPS = 1_000_000  # of all losses together; coarser ones are as valid
-# Of one release: its distribution has probabilities of the exponential. A smaller one counts more.
+# For one release: its distribution has probabilities of the exponential. A smaller one counts more.
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
 _LARGEST_BUDGET = 1e300  # to which a larger one is calibrated, so that squares of shares are floats
-_MOST_NOISE = 1e150  # in sensitivities: what more costs in zCDP is no float
-_LARGEST_EXPONENT = 700.0  # whose exponential is a float
+_MOST_NOISE = 1e150  # in sensitivities: the zCDP of more is no float
+_LARGEST_EXPONENT = 700.0  # its exponential is a float
 _LEAST_PLD_DELTA = 1e-10  # below, rounding of the distributions' convolution might show
 _ROUNDING = 1e-12  # relative, of a conversion in doubles, generously
 LAPLACE_STEP = 2.0**-20
@@ -257,7 +257,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     5.92
     """
     accountant = require("dp_accounting.rdp.rdp_privacy_accountant", _NEED)
-    if rho == 0.0 or math.isinf(rho):  # a sum of so little, or so much, that no float holds it
+    if rho == 0.0 or math.isinf(rho):  # a sum too small or too large for a float
         check_delta(delta)
         return float(rho)
     check_budget(rho, delta)
@@ -272,8 +272,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 def _best_orders(rho: float, delta: float) -> np.ndarray:
     """Return the few of all orders that can decide: dp-accounting converts one after the other.
 
-    These are the first, whose divergence is the least and may allow epsilon = 0, and the best by
-    the conversion (Canonne, Kamath and Steinke 2020, Proposition 12) with those beside it, as the
+    These are the first, which has the least divergence and may allow epsilon = 0, and the best by
+    the conversion (Canonne, Kamath and Steinke 2020, Proposition 12) with its neighbours, as the
     last digits may differ. At orders up to 1.01 dp-accounting has no bound.
     """
     with np.errstate(over="ignore"):
@@ -295,7 +295,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     def excess(log_rho: float) -> float:
         return zcdp_epsilon(math.exp(log_rho), delta) - epsilon
 
-    # (epsilon, delta)-DP follows from rho >= epsilon only at delta that nobody asks for
+    # (epsilon, delta)-DP follows from rho >= epsilon only at useless delta
     return math.exp(_root(excess, math.log(epsilon) - 1.0))
 
 

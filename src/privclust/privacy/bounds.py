@@ -16,8 +16,8 @@ from privclust.privacy.guarantee import PrivacyLeakWarning
 
 OUT_OF_BOUNDS = ("clip", "error")
 _NORM_TOLERANCE = 1e-12  # a norm may exceed the bound by this part of it
-_SMALLEST, _LARGEST = 1e-100, 1e100  # norms whose squares and fourth powers are ordinary numbers
-_ATTEMPTS = 100  # points that may be clipped vain before a separation counts as too large
+_SMALLEST, _LARGEST = 1e-100, 1e100  # squares and fourth powers of norms are ordinary numbers
+_ATTEMPTS = 100  # failed draws of a point after which a separation counts as too large
 _SIDE_BY_SIDE = 64  # rows of which extremes are found together
 _HALVINGS = 12  # of the range in which the separation is sought
 
@@ -379,8 +379,8 @@ def checked_box(bounds: Bounds, n_features: int) -> Box:
 def _corners(bounds: Any, n_features: int) -> Any:
     """Return (low, high), also of a list of pairs.
 
-    Of two features both look alike. Then types decide: ``[(0, 100), (50, 200)]`` are pairs, and
-    ``([0, 50], [100, 200])`` is (low, high); a ValueError is raised for what may be either.
+    For two features, types decide between them: ``[(0, 100), (50, 200)]`` are pairs, and
+    ``([0, 50], [100, 200])`` is (low, high); a ValueError is raised for ambiguous bounds.
     """
     parts = list(bounds)
     if len(parts) != n_features or any(np.shape(part) != (2,) for part in parts):
@@ -403,7 +403,7 @@ class _AmbiguousError(ValueError):
 
 
 def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Raise a ValueError unless squares of what lies in the box are ordinary numbers."""
+    """Raise a ValueError unless squares of numbers in the box are ordinary numbers."""
     largest = max(-float(low.min()), float(high.max()))
     width = float((0.5 * high - 0.5 * low).max())
     if largest > _LARGEST or 0 < width < _SMALLEST:

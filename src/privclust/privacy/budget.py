@@ -28,7 +28,7 @@ from privclust.privacy.sensitivity import Neighbours
 
 _VARIABLE = "PRIVCLUST_LEDGERS"
 _ROUNDING = 1e-9  # of the limit: ten fits at 0.1 are within 1
-_LOCK = threading.RLock()  # of what is open, and of what is spent in memory
+_LOCK = threading.RLock()  # protects open ledgers, and budgets spent in memory
 _OPEN: list[Budget] = []
 _TOKEN = secrets.token_hex(8)  # numbers of processes come again; a forked one has the same token
 
@@ -246,7 +246,7 @@ class Budget:
         return self
 
     def __reduce__(self) -> Any:
-        """Pickle the path of a file; refuse what another process could not write to."""
+        """Pickle the path of a file; refuse a ledger in memory."""
         if self.path is None:
             raise _other_process()
         return Budget.open, (self.path,)
@@ -264,7 +264,7 @@ class Budget:
             _tell_workers()
 
     def __str__(self) -> str:
-        """Return what is spent and left, and a line for each fit."""
+        """Return the budget spent and left, and a line for each fit."""
         entries = self.entries
         spent = self._cost(entries)
         lines = [

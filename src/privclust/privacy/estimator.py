@@ -61,7 +61,7 @@ def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fit)
     def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
         _forget(estimator, vars(estimator).pop("_set_by_fit", ()))
-        before = set(vars(estimator))  # parameters, and what scikit-learn keeps there
+        before = set(vars(estimator))  # parameters, and attributes of scikit-learn
         try:
             result = fit(estimator, *args, **kwargs)
             _note_points(estimator)
@@ -254,7 +254,7 @@ class PrivateEstimator:
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__getstate__())
-        other.__dict__.pop("_sklearn_version", None)  # of pickles alone
+        other.__dict__.pop("_sklearn_version", None)  # only in pickles
         return other
 
     def __sklearn_tags__(self) -> Any:
@@ -435,7 +435,7 @@ def check_finite(X: np.ndarray, may_be_infinite: bool = False, is_untyped: bool 
 
 
 def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) -> Any:
-    """Return rows that scikit-learn has checked, whose messages are shown without entries."""
+    """Return rows checked by scikit-learn; its messages are shown without entries."""
     refused: Exception
     try:
         if not is_frame(X):

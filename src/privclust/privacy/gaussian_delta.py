@@ -26,7 +26,7 @@ _SPARE_BITS = 40  # to which the difference is known, relative to itself
 _ROUNDING = 2.0**-48  # relative, of a ratio that the caller has computed in doubles
 _FURTHEST = 40.0  # beyond: Phi(-40) is less than any float, and delta more than any below 1
 _HUGE = 2.0**20  # from where a bound on the second term is as good as its value
-_LARGEST_EXPONENT = 700.0  # whose exponential is a float
+_LARGEST_EXPONENT = 700.0  # its exponential is a float
 _NEAR = 1e-10  # relative: how near doubles mostly come
 _SEARCH_STEPS = 44  # halvings of the last factor of 2: one part in 10^13
 

@@ -100,7 +100,7 @@ class Guarantee:
         In which sense the output is private. ``"asymptotic"``: only in a limit that no finite run
         reaches. ``"none"``: not at all; `caveats` say why.
     relation : Neighbours
-        Or its name: one row is exchanged (n fixed), or added or removed.
+        Or its name: one row is replaced (n fixed), or added or removed.
     releases : tuple of Release
     epsilon, delta : float
         For ``"pure"`` (delta = 0), ``"approximate"`` and ``"asymptotic"``.

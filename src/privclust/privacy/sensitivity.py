@@ -61,7 +61,7 @@ class Sensitivity:
         array: of all its real and imaginary parts). ``"trace"``: nuclear norm of a symmetric
         matrix. ``"range"``: largest absolute change of any one candidate's score.
     relation : Neighbours
-        Or its name: one row is exchanged (n fixed), or added or removed.
+        Or its name: one row is replaced (n fixed), or added or removed.
     proof : str
         Where the bound is proved, such as ``"eq. (14)"``.
 

@@ -47,7 +47,7 @@ from privclust.privacy.guarantee import NoiseWarning
 from privclust.privacy.measurements import SymmetricGaussian
 
 _DEVIATIONS = 4.0  # t
-_LEAST_GAP = 1e-6  # in sigma; below it, eigenvalues are pooled and what divides them cancels
+_LEAST_GAP = 1e-6  # in sigma; below it, eigenvalues are pooled and their divisors cancel
 
 
 def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:

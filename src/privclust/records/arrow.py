@@ -26,7 +26,7 @@ from privclust.records.columns import (
 from privclust.records.errors import ReadingError
 
 _PANDAS_INDEX = "__index_level_"
-_BATCH_VALUES = 1 << 20  # of a table that a thread has in memory at a time, beside a row group's
+_BATCH_VALUES = 1 << 20  # of a table in a thread's memory at a time, in addition to a row group
 
 
 def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _NO_NUMBERS = (*_TIMES, complex, np.complexfloating, np.ndarray)
 _NULLS = ("NAType", "NaTType")  # of pandas, which need not be installed
 _NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)?", re.ASCII)
-_CACHED = (str, int, float, bytes)  # whose equal values, of one type, are read alike
+_CACHED = (str, int, float, bytes)  # equal values of one of these types are read alike
 _MOST_EXACT = 2**53  # beyond, floats are not all whole numbers, and texts spell them shortly
 _MOST_DIGITS = 4000  # of a whole number that is written out
 _SECONDS_OF = {"Y": 31_556_952, "M": 2_629_746, "W": 604_800, "D": 86_400, "h": 3_600, "m": 60}
@@ -103,7 +103,7 @@ def number(cell: Any) -> float:
     if isinstance(cell, _NO_NUMBERS):
         return math.nan
     if isinstance(cell, bytes):
-        cell = cell.decode()  # what is no UTF-8 is no number
+        cell = cell.decode()  # text that is not UTF-8 is no number
     if isinstance(cell, str) and "_" in cell:
         return math.nan
     try:

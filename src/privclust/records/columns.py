@@ -26,7 +26,7 @@ _PLAIN = r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$"  # texts of numbers that Arr
 _Value = TypeVar("_Value")
 _KINDS = {"b": NUMBER, "i": NUMBER, "u": NUMBER, "f": NUMBER, "M": TIME, "m": DURATION}
 _KINDS |= {"U": TEXT, "S": TEXT, "T": TEXT, "c": COMPLEX, "V": NESTED}
-_HELD = {  # what columns of each kind may be declared as
+_HELD = {  # the possible declarations of each kind of column
     "numbers": (ANY, NUMBER, TEXT, CATEGORY),
     "dates": (ANY, TIME, TEXT, CATEGORY),
     "categories": (ANY, NUMBER, TEXT, CATEGORY, TIME),
@@ -116,7 +116,7 @@ class Column:
         by_key: dict[str | None, int] = {}
         for place, category in reversed(list(enumerate(categories))):
             by_key[key(category)] = place
-        by_key.pop(None, None)  # a category that is a word for missing is found as it stands alone
+        by_key.pop(None, None)  # a category that is a word for missing needs an exact match
         by_text = {category: place for place, category in enumerate(categories)}
 
         def place_of(cell: Any) -> int:

@@ -130,12 +130,12 @@ def _length(row: Any) -> int:
         if isinstance(row, _ROWS_ARE_NO_ROWS) or not hasattr(row, "__len__"):
             return -1
         return len(row)
-    except Exception:  # an array of no dimension, or whatever a class of its own does
+    except Exception:  # an array of no dimension, or any behaviour of a user's class
         return -1
 
 
 def _numbers_of_row(row: Any, width: int) -> np.ndarray:
-    """Return at most so many cells of one row as numbers."""
+    """Return at most `width` cells of one row as numbers."""
     try:
         row = row[:width] if hasattr(row, "__getitem__") else list(islice(row, width))
         if type(row) in (list, tuple):
@@ -143,5 +143,5 @@ def _numbers_of_row(row: Any, width: int) -> np.ndarray:
         column = column_of(row)
         cells = column.numbers() if column.kind in ("number", "any", "text") else np.empty(0)
         return cells if cells.ndim == 1 and len(cells) <= width else np.empty(0)
-    except Exception:  # whatever a class of its own does
+    except Exception:  # any behaviour of a user's class
         return np.empty(0)

@@ -310,7 +310,7 @@ class _NpyFile:
     def _map(self) -> np.ndarray:
         try:
             return np.load(self._path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # whose message may advise to trust the file
+        except ValueError:  # its message may advise to trust the file
             raise ReadingError(
                 f"{self._path}: holds no whole array of numbers: it is damaged, or of objects"
             ) from None

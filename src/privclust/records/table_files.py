@@ -144,7 +144,7 @@ class _ParquetFile(TableFile):
 
     def _opened(self) -> Any:
         parquet = require("pyarrow.parquet", "Parquet files")
-        # times of 96 bits, which Spark writes, reach beyond what nanoseconds in 64 bits hold
+        # times of 96 bits, which Spark writes, exceed the range of nanoseconds in 64 bits
         how = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
         return parquet.ParquetFile(self.path, coerce_int96_timestamp_unit="us", **how)
 
@@ -391,7 +391,7 @@ def _worded(path: str | os.PathLike[str], error: Exception) -> Exception:
     text = str(error)
     if isinstance(error, ReadingError):
         return ReadingError(text if text.startswith(f"{path}: ") else f"{path}: {text}")
-    if kind_of_file(path) == "hdf5":  # whose library speaks of the file's structure alone
+    if kind_of_file(path) == "hdf5":  # its library mentions only the file's structure
         reason = excerpt((text.strip() or type(error).__name__).splitlines()[0])
     elif isinstance(error, UnicodeError):
         reason = "it is no text in the encoding that is declared (--encoding)"

@@ -126,7 +126,7 @@ def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
     return columns
 
 
-_Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # what reads batches, and these
+_Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # the reader of batches, and the columns
 
 
 def _total_of_groups(
@@ -188,7 +188,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
 
 
 def _unquoted(stream: Any) -> Iterator[Any]:
-    """Pass on what comes; of an error the kind alone."""
+    """Pass on what comes; for an error only the kind."""
     try:
         yield from stream
     except MemoryError:
@@ -236,7 +236,7 @@ def _dataset_of_files(files: Any, paths: Any) -> Any:
     how = {}
     if len(paths) == 1 and os.path.isdir(paths[0]):
         how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}
-    # times of 96 bits, which Spark writes, reach beyond what nanoseconds in 64 bits hold
+    # times of 96 bits, which Spark writes, exceed the range of nanoseconds in 64 bits
     of_parquet = dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     form = dataset.ParquetFileFormat(read_options=of_parquet)
     with _named(files[0], quiet=False):

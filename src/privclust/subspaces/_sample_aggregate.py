@@ -275,7 +275,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         bound = printed_sensitivity(radii, chosen.beta, diameter, n_changed)
         noise = self._noise(results.shape[1:], bound)
         self._set_noise(noise)
-        # results that coincide have S = 0: no noise, which is what is printed
+        # results that coincide have S = 0: no noise, as printed
         return orthonormal(noise.release(results[most_central(radii, n_changed)], source))
 
     def _noise(self, shape, bound):

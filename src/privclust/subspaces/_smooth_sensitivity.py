@@ -52,9 +52,9 @@ from scipy.special import gammaincc, gammaln, log_ndtr, ndtr
 _LARGEST_BETA = 5.0  # S falls by e^-5 a step: larger ones change nothing
 _STEP_PART_OF_EPSILON = 0.01  # part of epsilon that the steps in c may cost
 _MAX_STEPS = 20_000
-_BETA_DECAY = 0.98  # of beta, where noise growing with S is what costs most
+_BETA_DECAY = 0.98  # of beta, where the growth of noise with S costs most
 _MARGIN = 1e-6  # relative, of delta: outweighs errors of the quadrature
-_TAIL_DEVIATIONS = 12.0  # what lies further from the mean has probability 1e-31
+_TAIL_DEVIATIONS = 12.0  # values further from the mean have probability 1e-31
 _PANELS, _NODES = 64, 16
 
 

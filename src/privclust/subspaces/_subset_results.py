@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from privclust.core.grassmann import bases_of_labels, orthonormal, random_bases
 from privclust.privacy.budget import BudgetError
 
-_ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of what counts as a result
+_ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of a valid result
 
 
 def try_base(base: BaseEstimator, n_rows: int, shape: tuple[int, int, int]) -> None:
@@ -53,7 +53,7 @@ def subset_results(
     for subset, seed in zip(subsets, seeds, strict=True):
         try:
             results.append(_result(base, rows[subset], shape, np.random.default_rng(seed)))
-        except BudgetError:  # what a base costs is public
+        except BudgetError:  # the loss of a base is public
             raise
         except Exception:  # whatever it is: a row must not decide whether there is a result
             results.append(instead)
@@ -62,7 +62,7 @@ def subset_results(
 
 
 def _result(base, rows, shape, rng):
-    """Return the bases that a clone of `base` finds on these rows; its warnings tell of them."""
+    """Return the bases that a clone of `base` finds on these rows; its warnings mention them."""
     base = clone(base)
     names = sorted(n for n in base.get_params() if n.split("__")[-1] == "random_state")
     base.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 DIMENSION = Integer(below="n_features")
-_LARGEST_ENTRY = 1e100  # coordinates whose squares can be summed up
+_LARGEST_ENTRY = 1e100  # coordinates with squares that can be summed up
 _ORTHONORMALITY_TOLERANCE = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
 
 

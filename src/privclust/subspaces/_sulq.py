@@ -234,7 +234,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 seeded=is_seeded(source),
                 groups=groups,
             )
-            if run == 0:  # a start of its own, which has been charged, comes with the first alone
+            if run == 0:  # a separate start, which has been charged, belongs only to the first
                 how = is_seeded(source), leaks, unit_of(records.groups)
                 rounds, promise = self._promise(noise, start, reads_data, *how)
                 self._charged(rounds, records, source, whole=promise)

@@ -20,7 +20,7 @@ SIDES = (">=", "<=")
 _RELATIVE_RESOLUTION = 1e-6  # scores closer than this part of their spread count as equal
 _FLOATING_RESOLUTION = 1e-12  # the same of their magnitude, where the spread is but rounding
 _THRESHOLDS = 256  # that are compared for one statistic
-_LARGEST_EXPONENT = 700.0  # whose exponential is a float
+_LARGEST_EXPONENT = 700.0  # its exponential is a float
 
 
 @dataclass(frozen=True)

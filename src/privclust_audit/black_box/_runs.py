@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-LABELS = ("data", "neighbour")  # what messages call the two data sets
+LABELS = ("data", "neighbour")  # names of the two data sets in messages
 _CHUNK = 50_000  # runs that a mechanism with `many` is asked for at once
 
 

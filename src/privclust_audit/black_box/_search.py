@@ -14,7 +14,7 @@ from privclust_audit.black_box._result import AuditResult
 from privclust_audit.black_box._statistics import Statistic
 from privclust_audit.black_box.neighbours import are_equal
 
-_SELECTION_RATIO = 4  # one pair in so many goes on to the next round
+_SELECTION_RATIO = 4  # one pair in this number goes on to the next round
 _GUIDED_SELECTION_RATIO = 8  # the same where pairs can be moved
 _N_OFFSPRING = 6  # of each that goes on then: seven eighths as many are compared again
 

@@ -14,7 +14,7 @@ _LEARNING_RUNS = 20_000  # of each data set, more make the classifiers slower, h
 _LEARNING_NUMBERS = 4_000_000  # of all runs' outputs together
 _FISHER_FEATURES = 500  # up to which the covariance is solved for
 _LARGEST_SCALED = 1e3  # in units of the spread; outliers beyond would dominate linear classifiers
-_RIDGE = 1e-10  # of the largest variance: keeps directions without noise, which tell most
+_RIDGE = 1e-10  # of the largest variance: keeps directions without noise, the most informative ones
 
 
 class LikelihoodRatio:

@@ -58,8 +58,8 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 
 _HALVINGS = 50  # of an interval, after which floats do not come closer
-_MOST_EPSILON = 700.0  # whose exponential is a float
-_LEAST = 1e-200  # probability that is told from 0
+_MOST_EPSILON = 700.0  # its exponential is a float
+_LEAST = 1e-200  # smallest probability treated as different from 0
 _ROUNDING = 2.0**-52
 
 
@@ -103,7 +103,7 @@ class Wealth:
         if seen.hits / seen.draws <= ratio * seen.other_hits / seen.other_draws + delta:
             return -math.inf
 
-        def slope(p: float) -> float:  # times what is positive, so that it has no poles
+        def slope(p: float) -> float:  # times a positive factor, so that it has no poles
             q = (p - delta) / ratio
             of_hits = (seen.hits - seen.draws * p) * (p - delta) * (1.0 - q)
             return of_hits + (seen.other_hits - seen.other_draws * q) * p * (1.0 - p)

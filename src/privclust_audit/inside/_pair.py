@@ -254,7 +254,7 @@ def run(
             output = fit(settings.parameters, *copy.deepcopy(arguments))
         except Diverged:
             pass
-        except Exception as raised:  # whatever a fit raises is part of what comes out of it
+        except Exception as raised:  # any exception of a fit is part of its output
             error = raised
     said = tuple(dict.fromkeys((each.category, str(each.message)) for each in caught))
     done = recorder.divergence, said, tuple(recorder.loose), tuple(recorder.laws)

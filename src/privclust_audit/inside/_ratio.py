@@ -168,7 +168,7 @@ class Shift:
         released = kind.release(self.noise, value, rng, *weight)  # type: ignore[arg-type]
         noise = (released - _floats(self.values[which])) * self.weight / self.noise.scale
         sign = 1.0 if which == 0 else -1.0
-        gap = sign * self.change  # what is released lies so far from the other value, less noise
+        gap = sign * self.change  # the release lies this far from the other value, minus noise
         both = (noise**2, (noise + gap) ** 2) if kind is Gaussian else np.abs((noise, noise + gap))
         halves = 2.0 if kind is Gaussian else 1.0
         return sign * ((both[1] - both[0]) / halves).reshape(n, -1).sum(axis=1)

@@ -42,7 +42,7 @@ from privclust_audit.inside._subject import fit_of, takes
 _AT_ONCE = 4  # neighbours of one data set: its run is recorded once
 _CLIMB_PART = 0.4  # of all pairs
 _ENTRIES_PART = 0.2
-_OWN_NOISE = 8  # one data set in so many is run with the source of noise that the subject has
+_OWN_NOISE = 8  # one data set in this number is run with the subject's own source of noise
 _NEIGHBOUR_MOVES = 0.8  # of moves; one of the first data set needs another recording
 _TRIES = 4  # to find a data set that the subject takes
 _LARGEST_SEED = 2**31
@@ -368,7 +368,7 @@ class _Search:
         self._note(report)
         for violation in report.violations:
             self._add(violation, name, pair, first.settings.parameters)
-        if first.written is not as_they_are:  # what differs is an entry, which no step moves
+        if first.written is not as_they_are:  # the difference is an entry, which no step moves
             return
         for place, change in enumerate(report.changes):
             part = 0.0 if math.isnan(change.part) else change.part

@@ -329,7 +329,7 @@ def _tied_starts(ground, rng, m):
     shape = ground.starts[name]
     width = (ground.high - ground.low) / 8
     start = (ground.low + ground.high) / 2 + width * rng.standard_normal((shape[0], len(width)))
-    first = 1 if rng.random() < 0.7 else shape[0] - 1  # all of them, or the last alone
+    first = 1 if rng.random() < 0.7 else shape[0] - 1  # all of them, or only the last
     start[first:] = [rng.permutation(start[0]) for _ in range(first, shape[0])]
     if len(shape) > 2:
         start = start / (np.linalg.norm(start, axis=1, keepdims=True) + 1e-300)

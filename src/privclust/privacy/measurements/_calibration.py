@@ -18,7 +18,7 @@ from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 _UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
 _SMALL_SHARE = 1e-3
-_ROUNDING = 1e-8  # of zCDP, that calibrations of parts may be off together
+_ROUNDING = 1e-8  # of zCDP: total inaccuracy of calibrations of parts
 
 
 def largest_share(

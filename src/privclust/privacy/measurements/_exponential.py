@@ -29,7 +29,7 @@ class Exponential(WithEpsilon):
     sensitivity : Sensitivity
         In the norm ``"range"``: largest change of any one score.
     epsilon, count
-        As of `Measurement`.
+        As for `Measurement`.
     one_sided : bool
         Whether neighbours change all scores in the same direction.
 

@@ -38,7 +38,7 @@ class Gaussian(ForSensitivity):
     sigma : float
         Standard deviation of the noise in the value's units, finite and positive.
     count
-        As of `Measurement`.
+        As for `Measurement`.
     rho : float or None
         The zCDP parameter of one release from which the noise was computed; see `of_share`. None:
         it follows from sigma. A rho that does not match sigma is refused.

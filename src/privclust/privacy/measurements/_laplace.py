@@ -36,7 +36,7 @@ class Laplace(WithEpsilon):
     sensitivity : Sensitivity
         In the norm ``"l1"``.
     epsilon, count
-        As of `Measurement`.
+        As for `Measurement`.
     entries : float
         At least 1: in the worst case, the change is equally large in so many entries.
     mu : float or None

@@ -224,7 +224,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             if is_asked_for or is_detected(decoded).all():
                 plan = plan_round(decoded, n_samples, relation, *budget, rng)
                 self.has_last_round_ = is_asked_for or pays(plan, decoded)
-        else:  # errors of what another sketch will better are not asked for
+        else:  # errors are not needed if another sketch improves the result
             optima.leave(rng)
         if self.has_last_round_:
             line = plan.noise.statement(_ROUND, units="rows of norm 1")

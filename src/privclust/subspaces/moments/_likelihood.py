@@ -69,7 +69,7 @@ class Likelihood:
         self._data = np.concatenate([means[degree] for degree in self.degrees])
         sizes = [len(means[degree]) for degree in self.degrees]
         self._noise = np.repeat([deviations[degree] for degree in self.degrees], sizes)
-        self._triangle: np.ndarray | None = None  # of the covariance; None for noise alone
+        self._triangle: np.ndarray | None = None  # of the covariance; None for noise only
 
     def whiten(self, union: Union, rng: np.random.Generator) -> None:
         """From now on, include the scatter of a union's rows about their mean."""
@@ -251,7 +251,7 @@ class Likelihood:
 
 
 def _parts_within(union, degree):
-    """Yield parts of the moments of each cluster, by directions, but for what is all of it."""
+    """Yield parts of the moments of each cluster, by directions, without the whole."""
     for w, basis, spreads, factor in zip(
         union.amplitudes, union.bases, union.spreads, union.factors, strict=True
     ):

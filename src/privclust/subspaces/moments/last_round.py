@@ -61,7 +61,7 @@ _RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))
 _KAPPA = 0.5  # weight of factors, in parts of r
 _MARGIN = 2.0**-16
 _BESIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))  # parts of squares, simulated
-_SCALES = 0.2, 2.0  # sums of f, in parts of what simulations expect
+_SCALES = 0.2, 2.0  # sums of f, relative to those expected by simulation
 _MOST_UNCLEAR = 0.25  # error of a subspace, in parts of that of random ones
 _LEAST_GAP = 2.0  # between the costs of the best optimum and the next
 _LEAST_EVIDENCE = 2.5  # nats a number: rows of any direction reach 1.8, unions 2.8 and more
@@ -267,7 +267,7 @@ def combined(
             for field in fields(_Simulated)
         )
     )
-    # f R moves with T as f does: what is known of f stands for the number of rows
+    # f R changes with T like f: the known sum of f replaces the number of rows
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
     slopes = here.slopes * n_samples * scale[:, None]
     weights, by_noise, by_rows = _weighed(decoded, here, slopes, n_samples, plan.noise)
