@@ -38,7 +38,7 @@ def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[st
     Parameters
     ----------
     epsilon, delta : float
-        Of the guarantee, in nats.
+        Parameters of the guarantee; epsilon in nats.
     n_records : int or None
         The number of records, if it is public.
 

@@ -49,7 +49,7 @@ class Release:
     noise : str
         Scale of the noise, as text.
     proof : str
-        Where its sensitivity is proved.
+        Reference of the proof of its sensitivity.
     loss : Loss or None
         The privacy loss of each release; None if it is not differentially private.
     flaw : str

@@ -80,7 +80,7 @@ class PrivateRecords:
     every_row : ndarray of shape (n_samples, n_features)
         Rows of X, with NaN for missing entries.
     groups : Groups or None
-        Of these rows.
+        Groups of these rows.
     is_counted : ndarray of shape (n_samples,), bool, or None
         None: all rows count, because of their type or by ``missing="middle"``.
     n_records : int

@@ -63,7 +63,7 @@ class Sensitivity:
     relation : Neighbours
         Or its name: one row is replaced (n fixed), or added or removed.
     proof : str
-        Where the bound is proved, such as ``"eq. (14)"``.
+        Reference of the proof, such as ``"eq. (14)"``.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Column:
     type : str
         The container's name of the type.
     notation : Notation
-        Of texts.
+        Notation of numbers and dates in texts.
     """
 
     cells: Any

@@ -103,9 +103,9 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     Attributes
     ----------
     subspaces_ : ndarray of shape (n_clusters, n_features, dimension)
-        Of the last state; orthonormal bases, as columns, uniformly rotated within their span.
+        Subspaces of the last state; orthonormal bases, as columns, uniformly rotated in their span.
     labels_ : ndarray of shape (n_samples,)
-        Of the last state: sampled, not the nearest, and private as the subspaces are.
+        Labels of the last state: sampled, not the nearest, and as private as the subspaces.
     left_out_ : privclust.privacy.NoisyCount or None
         The noisy number of rows (with `groups`, of persons) left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.

@@ -24,7 +24,7 @@ class Geometry:
     means : tuple of three (float, float)
         Their means before truncation to the disc.
     standard_deviations : tuple of three floats
-        Of each coordinate, > 0.
+        Standard deviation of each coordinate, > 0.
     weights : tuple of three floats
         Their shares, which sum to 1.
     """

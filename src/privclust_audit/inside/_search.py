@@ -196,7 +196,7 @@ def look_inside(
         At least 1.
     random_state : int
     n_features : int
-        Of generated rows.
+        Number of columns of generated rows.
     neighbours : {"replace_one", "add_remove"} or None
         None: that of the subject's guarantee, else ``"replace_one"``.
     grouped : bool
@@ -209,7 +209,7 @@ def look_inside(
     samplers : bool or None
         As for `inspect_pair`. None: if no measurement releases anything.
     epsilon, delta : float
-        As of `inspect_pair`.
+        As for `inspect_pair`.
     progress : callable
         Called with the numbers of finished pairs.
 

@@ -140,7 +140,7 @@ class SymmetricGaussian(Gaussian):
     Parameters
     ----------
     sensitivity : Sensitivity
-        Of all coordinates of a release together, in the norm ``"l2"``.
+        Sensitivity of all coordinates of a release together, in the norm ``"l2"``.
     sigma : float
         Standard deviation of the noise on a coordinate, positive: on diagonal entries, and ``sigma
         / weight`` on off-diagonal entries.

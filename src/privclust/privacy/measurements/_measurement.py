@@ -65,7 +65,7 @@ class Measurement(ABC):
     @property
     @abstractmethod
     def proof(self) -> str:
-        """Where the sensitivity is proved."""
+        """Reference of the proof of the sensitivity."""
 
     @abstractmethod
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
@@ -78,7 +78,7 @@ class Measurement(ABC):
             `privclust.core.fixed_point.FixedPoint`, to which Laplace and Gaussian noise is added
             without rounding.
         source : SystemEntropy or numpy.random.Generator
-            Where the noise comes from; see `privclust.privacy.noise_source`.
+            Source of the noise; see `privclust.privacy.noise_source`.
 
         Returns
         -------

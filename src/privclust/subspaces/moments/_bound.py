@@ -50,7 +50,7 @@ def least_error(
     subspaces : array-like of shape (k, n_features, q)
         The true ones, orthonormal columns.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Of rows that are drawn for the covariance.
+        For rows drawn for the covariance.
 
     Returns
     -------
