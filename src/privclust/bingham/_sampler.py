@@ -81,14 +81,14 @@ def sample_matrix_bingham(
     :math:`\epsilon A_\ell / 2`. Exact and independent draws for q = 1, q = d - 1 and q = d
     (uniform on the orthogonal group); otherwise states of a Gibbs sampler `n_sweeps` sweeps apart.
 
-    The sampler draws the vectors of the complement of U one by one, each an exact draw of a vector
-    Bingham of q + 1 dimensions given the others (for q = 1, U itself), in a full orthogonal basis
-    of the space, kept from step to step. A sweep leaves little correlation: 0.85 or more effective
-    samples of tr(U' A U) and of its slowest direction on matrices like those of clustering, where
-    moving the columns of U leaves 0.1 to 0.2 (``benchmarks/bingham.py``). It can be slow if
-    eigenvalues of A other than the q largest are comparable to those and differ much from one
-    another. U is rotated uniformly before it is returned, which leaves its density unchanged, so
-    that no label or sign is kept.
+    The sampler draws the vectors of the complement of U one by one (for q = 1, U itself). Each is
+    an exact draw of a vector Bingham of q + 1 dimensions given the others, in a full orthogonal
+    basis of the space, kept from step to step. A sweep leaves little correlation: 0.85 or more
+    effective samples of tr(U' A U) and of its slowest direction on matrices like those of
+    clustering, where moving the columns of U leaves 0.1 to 0.2 (``benchmarks/bingham.py``). It can
+    be slow if eigenvalues of A other than the q largest are comparable to those and differ much
+    from one another. U is rotated uniformly before it is returned, which leaves its density
+    unchanged, so that no label or sign is kept.
 
     Parameters
     ----------

@@ -10,11 +10,11 @@ t^(-p/2) and is a normal vector of precision Omega over its length. Since
 :math:`e^{-t} t^{p/2} \le e^{-p/2} (p/2)^{p/2}`, a proposal accepted with probability
 :math:`e^{p/2 - t} (2 t / p)^{p/2}` is an exact draw (Kent, Ganeiber and Mardia, 2018). Most are
 accepted where tr(Omega^-1) = 2. Any kappa is exact, so that of an earlier draw may be used, an
-accuracy of about 20 % is enough and no eigenvalues are needed: with the Cholesky factor Omega = L
+accuracy of about 20 % is enough and no eigenvalues are needed. With the Cholesky factor Omega = L
 L', a standard normal z and y = L'^-1 z, the proposal is y / |y| and t = |z|^2 / |y|^2.
 
 **Frames.** A frame F of r orthonormal vectors with density proportional to
-:math:`e^{-tr(F' K F)}` is moved by Gibbs sampling over its vectors: given the others, one is a
+:math:`e^{-tr(F' K F)}` is moved by Gibbs sampling over its vectors. Given the others, one is a
 vector Bingham in their orthogonal complement, which is spanned by this vector and the complement E
 of the frame. [F, E] is kept as an orthogonal matrix; a reflection maps the old vector to the new
 one and transforms E. The choice of basis E of its span does not matter. Rotating F by a matrix

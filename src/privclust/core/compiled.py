@@ -1,10 +1,10 @@
 """Compilation of loops, such that the same call gives the same bits in every process.
 
 Sums in most loops may be reordered and contracted, so their last bits depend on how a function was
-optimised, and by default that depends on history: Numba links a copy of each called function into
-the machine code of its caller and optimises it again, but a process that compiles calls the one
-copy it had before, one that loads code from the cache the other; and a function without its own
-floating-point flags has those of the first compiled caller. Hence two kinds:
+optimised. By default that depends on history. Numba links a copy of each called function into the
+machine code of its caller and optimises it again. A process that compiles calls the earlier copy;
+one that loads code from the cache calls the new one. A function without its own floating-point
+flags has those of the first compiled caller. Hence two kinds:
 
 - a *kernel* is called from Python, and is cached on disk;
 - a *part* is called from kernels and parts. It is always inlined, thus optimised like its caller,

@@ -80,9 +80,9 @@ def nearest_center_sums(
 ) -> tuple[FixedPoint, FixedPoint]:
     """Return exact counts and sums of the samples of each center, for the addition of noise.
 
-    A sample's contribution does not depend on other samples, bit for bit: 1 to the count of its
-    nearest center, and ``(x - offset) * scale``, clipped to [-1, 1] and rounded to a multiple of
-    2^-30, to its sums. A NaN entry adds 0, and its sample belongs to the first center.
+    A sample's contribution does not depend on other samples, bit for bit. It is 1 to the count of
+    its nearest center, and ``(x - offset) * scale``, clipped to [-1, 1] and rounded to a multiple
+    of 2^-30, to its sums. A NaN entry adds 0, and its sample belongs to the first center.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ def spectral_clustering(
     """Cluster the vertices of a weighted graph (Ng, Jordan and Weiss).
 
     The eigenvectors of the ``n_clusters`` largest eigenvalues of ``D^-1/2 A D^-1/2`` (the smallest
-    of the normalised Laplacian ``I - D^-1/2 A D^-1/2``) are put side by side, their rows scaled to
-    unit length, and the rows clustered by k-means (k-means++, 20 starts, the best is kept).
+    of the normalised Laplacian ``I - D^-1/2 A D^-1/2``) are joined as columns. Their rows are
+    scaled to unit length and clustered by k-means (k-means++, best of 20 starts).
 
     A vertex without edges has a zero row in the normalised affinity: it adds no component to the
     Laplacian's null space, and k-means puts it with one of the clusters found.

@@ -17,7 +17,7 @@ the same weight, so they are added up exactly, like rows, to integers :math:`M_n
 Groups of one row are rows, bit for bit. For all others the shift s compensates for rounding. Let D
 be the diameter of S and N its largest norm, in the norm of the sensitivity, and u the norm of one
 unit in every entry. A group that is added or removed changes one :math:`M_n`, by n times a point h
-of the hull: T changes by :math:`(1 - 2^{-s}) h` and less than two units an entry, by
+of the hull. Then T changes by :math:`(1 - 2^{-s}) h` and less than two units an entry, by
 :math:`(1 - 2^{-s}) N + 2 u` at most. Replacing a group changes two of them (or one twice): with
 weights :math:`a, a' \le 1` in parts of 1 / n, of which at most one is 1,
 

@@ -68,10 +68,10 @@ def is_standardised(X: np.ndarray) -> bool:
 
     *False alarms.* Let n independent rows have been scaled by the population's mean and deviation,
     known from elsewhere. The chance that their own mean and deviation are 0 and 1 to within s =
-    3e-5 and t = 2e-7 is then about 0.9 s t n for a normal column, at most twice that with both
-    divisors: 1e-5 for a million rows. It is less if the scale is not exactly right, and a product
-    over columns if those are independent. Normal values rounded to multiples of h have both by
-    chance with a probability of about h^3 / (4 n), so integers are skipped.
+    3e-5 and t = 2e-7 is then about 0.9 s t n for a normal column, and at most twice that with both
+    divisors. For a million rows this is 1e-5. It is less if the scale is not exactly right, and a
+    product over columns if those are independent. Normal values rounded to multiples of h have both
+    by chance with a probability of about h^3 / (4 n), so integers are skipped.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ it can improve only the eigenvalues. The best are v'Mv, and by Stein's identity,
 which is 1 for w of :math:`\sqrt 2`. This sum has infinite variance because of eigenvalues close to
 one another. Stein's isotonic regression replaces it by the nearest numbers in the eigenvalues'
 order, means over such groups. Last comes the projection onto the positive semidefinite matrices
-with a nuclear norm of at most the noisy trace (d'Orsi and Novikov): it subtracts the same number
+with a nuclear norm of at most the noisy trace (d'Orsi and Novikov). It subtracts the same number
 from all eigenvalues and sets negative ones to 0, which keeps their order.
 """
 

@@ -28,15 +28,14 @@ class LRR(SelfExpressiveClusterer):
     interaction matrix; section 2 of the MTSC paper).
 
     The noisy form is solved in the coordinates ``Z = V W``, ``E = U F`` (matrices r x n, r the rank
-    of X): the nuclear norm is the least over positive definite P of
-    ``1/2 tr(W' P^-1 W) + 1/2 tr P`` and each ``||f_j||`` the least over ``h > 0`` of
-    ``(||f_j||^2 / h + h) / 2``, so that P, h and W are found in turn, W by weighted ridge
-    regressions that share one eigendecomposition, under a smoothing that falls slowly. At every W
-    the matrix ``Y = lam F / h`` meets the stationarity ``S Y = P^-1 W``, so that
-    ``<Y, S V'> / max(||S Y||_2, max_j ||y_j|| / lam)`` is a lower bound (the dual is to maximise
-    ``<Y, S V'>`` subject to ``||S Y||_2 <= 1``, ``||y_j|| <= lam``). The result comes with a
-    duality gap, which the inexact ALM of Liu et al. does not give. It does not change under
-    orthogonal matrices applied to X; scaling X by c scales `lam` by 1/c.
+    of X). The nuclear norm is the least over positive definite P of ``1/2 tr(W' P^-1 W) + 1/2 tr
+    P`` and each ``||f_j||`` the least over ``h > 0`` of ``(||f_j||^2 / h + h) / 2``, so P, h and W
+    are found in turn. W follows from weighted ridge regressions that share one eigendecomposition,
+    under a smoothing that falls slowly. At every W the matrix ``Y = lam F / h`` meets the
+    stationarity ``S Y = P^-1 W``, so that ``<Y, S V'> / max(||S Y||_2, max_j ||y_j|| / lam)`` is a
+    lower bound (the dual is to maximise ``<Y, S V'>`` subject to ``||S Y||_2 <= 1``, ``||y_j|| <=
+    lam``). The result comes with a duality gap, which the inexact ALM of Liu et al. does not give.
+    It does not change under orthogonal matrices applied to X; scaling X by c scales `lam` by 1/c.
 
     Parameters
     ----------

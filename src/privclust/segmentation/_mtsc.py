@@ -137,7 +137,7 @@ class SBL(_EvidenceClusterer):
         None works in all coordinates of the row space of X. Otherwise X is projected on its first
         ``components_per_cluster * n_clusters`` principal directions (not centred), and
         `noise_start` and `noise_variance` are in units of the mean squared coordinate left out, an
-        estimate of the noise: for noisy data of known rank, such as 4 for the trajectories of a
+        estimate of the noise. For noisy data of known rank, such as 4 for the trajectories of a
         rigid motion.
     n_annealing : int, default 100
         Iterations from `noise_start` to `noise_variance`.

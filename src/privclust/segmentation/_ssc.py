@@ -33,11 +33,11 @@ class SSC(SelfExpressiveClusterer):
     the MTSC paper). With ``affine=True`` also ``sum(z) = 1``, for subspaces off the origin.
 
     Columns are solved by over-relaxed ADMM (Douglas-Rachford form) in the r coordinates of the row
-    space of X, as many together as the processor's cache holds: for b of them two matrix products
-    of size (b, n, r) and one fused pass an iteration, a penalty for every column, and columns leave
-    as they converge. In these coordinates the noise-free problem depends on the row space only, so
-    the result does not change when X is multiplied by an invertible matrix; the noisy one does not
-    change under orthogonal matrices and scaling.
+    space of X, as many together as fit the processor's cache. An iteration for b of them takes two
+    matrix products of size (b, n, r) and one fused pass. Every column has its own penalty and
+    leaves when it has converged. In these coordinates the noise-free problem depends on the row
+    space only, so the result does not change when X is multiplied by an invertible matrix; the
+    noisy one does not change under orthogonal matrices and scaling.
 
     Parameters
     ----------

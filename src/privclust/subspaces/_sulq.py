@@ -63,10 +63,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
       2 (x'y)^2 \le 2`, in two clusters :math:`\|x\|^4 + \|y\|^4 \le 2`: at most :math:`\sqrt 2`,
       which orthogonal unit rows attain.
 
-    With groups, such as persons with several rows each, every row of n has weight 1 / n: subspaces
-    are those of data in which every group has the same weight, and one group changes at most as
-    much as a row may (``privclust.privacy.groups``). An `init` that takes groups is fitted with
-    them.
+    With groups, such as persons with several rows each, every row of n has weight 1 / n. Subspaces
+    are then those of data with equally weighted groups, and one group changes at most as much as a
+    row may (``privclust.privacy.groups``). An `init` that takes groups is fitted with them.
 
     **Noise.** A symmetric matrix has the coordinates :math:`M_{ii}` and :math:`\sqrt 2 M_{ij}`,
     i < j, in which the Frobenius norm is the Euclidean one.

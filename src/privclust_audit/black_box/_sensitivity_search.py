@@ -70,8 +70,8 @@ def numerical_sensitivity(
 ) -> SensitivitySearch:
     r"""Search for neighbours X, X' that maximise :math:`\|f(X) - f(X')\|`.
 
-    Half of the trials draw pairs at random, the other half climb from the best of them: a row of
-    both data sets, or the record in which they differ, is replaced or moved by adaptive steps: a
+    Half of the trials draw pairs at random, the other half climb from the best of them. A row of
+    both data sets, or the record in which they differ, is replaced or moved by adaptive steps. A
     gain lengthens them, up to the extent of the drawn data sets, and a loss shortens them. Ties are
     accepted. Tiny steps are reset to long ones; if this fails, or nothing was gained for long, the
     climb restarts from another good pair, later from fresh ones. No gradient is used.

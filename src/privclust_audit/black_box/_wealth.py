@@ -7,10 +7,10 @@ m,
 .. math:: L(p, q) = p^k (1-p)^{n-k} q^l (1-q)^{m-l}.
 
 **The bet.** A gambler who doubts (p, q) bets on each next run, at the odds that are fair under (p,
-q), by the gambler's own probabilities: those of two Beta laws updated run by run, the rule of
-Krichevsky and Trofimov, which starts from half a hit and half a miss. Here it starts from these and
-from the counts of the runs that chose the event. The gambler's probabilities of all runs multiply
-to
+q), by the gambler's own probabilities. These are those of two Beta laws updated run by run, by the
+rule of Krichevsky and Trofimov, which starts from half a hit and half a miss. Here it starts from
+these and from the counts of the runs that chose the event. The gambler's probabilities of all runs
+multiply to
 
 .. math:: M = \frac{B(a+k, b+n-k)}{B(a, b)} \frac{B(c+l, d+m-l)}{B(c, d)},
 
@@ -31,7 +31,7 @@ one.
 
 **The bound.** The logarithm of L is concave, and so C convex. If the frequencies lie beyond the
 claim, the allowed pair that is hardest to bet against lies on the line
-:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave: its maximum is at the only
+:math:`p = e^\epsilon q + \delta`, along which :math:`\ln L` is concave. Its maximum is at the only
 zero of its slope, or at an end. The bounds are the largest epsilon and delta with lines that C does
 not meet, by bisection.
 

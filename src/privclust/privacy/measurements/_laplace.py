@@ -27,7 +27,7 @@ class Laplace(WithEpsilon):
 
     Epsilon-differentially private for the sensitivity's neighbour relation: the log density ratio
     of two outputs is at most ``||value - value'||_1 / scale``. Every entry is a separate release,
-    so the zCDP parameter is smaller if a change affects many entries: it follows from epsilon and
+    so the zCDP parameter is smaller if a change affects many entries. It follows from epsilon and
     :math:`\mu = \Delta_2 / scale`, with :math:`\Delta_2` the sensitivity in l2, if it is known
     (`privclust.privacy.accounting.laplace_rho`).
 

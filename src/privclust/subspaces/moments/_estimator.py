@@ -60,9 +60,9 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     known without the data. To find affine subspaces, append a constant column of a public size and
     ask for one more dimension. `predict` and `transform` scale rows to norm 1, too.
 
-    With groups, such as persons with several rows each, every row of n has weight 1 / n: subspaces
-    are those of data with equally weighted groups, and a group changes at most as much as a row may
-    (``privclust.privacy.groups``). Errors treat groups as rows.
+    With groups, such as persons with several rows each, every row of n has weight 1 / n. Subspaces
+    are then those of data with equally weighted groups, and a group changes at most as much as a
+    row may (``privclust.privacy.groups``). Errors treat groups as rows.
 
     Parameters
     ----------

@@ -1,23 +1,23 @@
 r"""The last round: a noisy measurement of the rows' deviation from decoded subspaces.
 
 A sketch gives the subspaces to within a small angle. A row then need not change a release by more
-than such an angle: with a decoded basis U and its complement V, a row x of the cluster gives
+than such an angle. With a decoded basis U and its complement V, a row x of the cluster gives
 :math:`R = V'x\, x'U`, clipped to Frobenius norm r, and the sums of R over the rows of each cluster
 are released. If the true subspace is U + V T, R is :math:`T\, U'x\, x'U` plus noise orthogonal to
 the subspace, so that the sums determine T.
 
 **Exact.** U follows from an earlier release. Rows are multiples of 2^-16, bases of 2^-30, so that
-their products are exact, norms are summed up in one order, and shortened entries are rounded to
-multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less than `_MARGIN`
-of the least r: the sensitivities below hold for the computed values. With groups, every row of n
-has weight 1 / n (`privclust.privacy.groups`).
+their products are exact. Norms are summed up in one order. Clipped entries are rounded to multiples
+of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less than `_MARGIN` of the
+least r. The sensitivities below hold for the computed values. With groups, every row of n has
+weight 1 / n (`privclust.privacy.groups`).
 
-**The information of sums** on T is found by simulation, at no privacy loss: unions are drawn from
+**The information of sums** on T is found by simulation, at no privacy loss. Unions are drawn from
 the sketch's uncertainty, rows from each, and the sums of their R are regressed on T, with their
 scatter, for several r. The best r is used. A sketch determines the rows' distance from their
 subspaces poorly, and r / |R| depends on it. So the sums of the factors :math:`f = \min(1, r / |R|)`
 and of :math:`g = \min(1, |R| / r)` are released with those of :math:`f R`, times
-:math:`\kappa = r / 2`: they determine the distance for the simulation, and the slope of :math:`f R`
+:math:`\kappa = r / 2`. They determine the distance for the simulation, and the slope of :math:`f R`
 in T is nearly in proportion to the sum of f. As :math:`|R| \le 1/2`, :math:`f \ge 2 r`.
 
 - *add-remove*: :math:`r^2 + 2 \kappa^2`, squared, at :math:`|R| = r`.
@@ -27,7 +27,7 @@ one of length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, w
 and largest at g = 1; with both shorter at most :math:`4 r^2`, as f is 1 for both.
 
 Tangents of the sketch and of the round are combined by precision. If the round is expected to give
-less precision than the rest of the budget would in the sketch, the sketch gets it: two sketches of
+less precision than the rest of the budget would in the sketch, the sketch gets it. Two sketches of
 parts of a budget, weighted by them, are as precise as one of the whole. This choice depends only on
 the first sketch, which is private. Parts of the budget are fixed beforehand, and only the measured
 quantities depend on earlier releases: Gaussian releases then compose as if nothing had been chosen
