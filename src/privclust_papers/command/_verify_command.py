@@ -61,16 +61,15 @@ def _tolerance(text: str) -> tuple[str, float]:
 
 def _run(args) -> int:
     from privclust.core.printable import printable
-    from privclust_papers.report.certificate import CERTIFICATE, summary, write_certificate
+    from privclust_papers.report import verification
     from privclust_papers.report.crate_file import CrateError, read_crate
     from privclust_papers.report.recomputation import check_project, recompute
-    from privclust_papers.report.verification import Verification, cost_of, draw
 
     chosen = secrets.randbelow(2**32) if args.seed is None else args.seed
     try:
         crate = read_crate(args.crate)
         config = check_project(crate)
-        drawn = draw(crate, args.jobs, args.minutes, chosen)
+        drawn = verification.draw(crate, args.jobs, args.minutes, chosen)
         if not drawn.drawn:
             raise CrateError(
                 f"{args.crate}: has no job that makes something to compare within "
@@ -78,10 +77,11 @@ def _run(args) -> int:
             )
         say(
             f"seed {chosen}: {len(drawn.drawn)} jobs drawn, {len(drawn.needed)} needed before "
-            f"them, {cost_of(*drawn.jobs):,.1f} CPU s in the run"
+            f"them, {verification.cost_of(*drawn.jobs):,.1f} CPU s in the run"
         )
         Path(_FOLDER).mkdir(exist_ok=True)
-        checked = Verification(crate, drawn, chosen, args.minutes, dict(args.tolerance))
+        draw = drawn, chosen, args.minutes, dict(args.tolerance)
+        checked = verification.Verification(crate, *draw)
         recompute(crate, config, checked)
     except CrateError as error:
         args.usage_error(str(error))
@@ -89,12 +89,12 @@ def _run(args) -> int:
         args.usage_error(
             f"{_FOLDER}: is no folder; the certificate goes into a folder of this name"
         )
-    write_certificate(checked, _FOLDER, checker=args.checker)
+    verification.write_certificate(checked, _FOLDER, checker=args.checker)
     for finding in checked.findings:
         detail = f" ({finding.detail})" if finding.detail else ""
         print_result(printable(f"{finding.name}: {finding.outcome}{detail}") + "\n")
     if checked.messages:
         say(checked.messages)
-    print_result(f"{summary(checked)}\n")
-    say(f"certificate: {_FOLDER}/{CERTIFICATE}")
+    print_result(f"{verification.summary(checked)}\n")
+    say(f"certificate: {_FOLDER}/{verification.CERTIFICATE}")
     return 0 if checked.agrees else 1

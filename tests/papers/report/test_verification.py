@@ -16,7 +16,6 @@ import yaml
 
 from privclust_papers.command import main
 from privclust_papers.pipeline import artefacts
-from privclust_papers.report.certificate import write_certificate
 from privclust_papers.report.crate_file import CrateError, file_sha256, read_crate
 from privclust_papers.report.recomputation import (
     _copy_project,
@@ -38,6 +37,7 @@ from privclust_papers.report.verification import (
     compare_cells,
     compare_outputs,
     draw,
+    write_certificate,
 )
 
 ROOT = Path(__file__).parents[3]
