@@ -45,6 +45,7 @@ def test_a_center_that_is_noise_does_not_hide_one_beside_it():
 
 def test_messages_name_how_many():
     assert noise_message(np.array([True, True]), ", or more") == ""
+    assert less_noise(1.0, "delta=1e-06") == ""
     message = noise_message(np.array([False, False]), less_noise(3.14159, "delta=1e-06"))
     assert message.startswith("2 of 2 clusters cannot be distinguished from noise: ")
     assert message.endswith("with delta=1e-06 there would be 3.1 times less noise")

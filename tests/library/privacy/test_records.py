@@ -46,6 +46,11 @@ def test_no_rows_are_taken_where_their_number_is_private():
         private_records(Means(1.0), empty)
 
 
+def test_finite_rows_may_have_a_sum_that_is_none():
+    X = np.full((3, 2), 1.7e308)
+    np.testing.assert_array_equal(private_records(Means(), X).rows, X)
+
+
 @pytest.mark.parametrize("X", [[["Mary HIV", 1.0]], [[b"\xff Mary", b"1"]]])
 def test_messages_hold_no_cell(X):
     for refusing in (Means(1.0, out_of_bounds="error"), Means()):
