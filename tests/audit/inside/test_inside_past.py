@@ -97,10 +97,11 @@ def test_a_start_in_other_units(monkeypatch):
 class Refusing(DPLloyd):
     """DPLloyd as it was: fewer rows than clusters are refused, though their number is private."""
 
-    def _check_parameters(self, X, groups):
-        super()._check_parameters(X, groups)
-        if len(X) < self.n_clusters:
-            raise ValueError(f"got n_clusters={self.n_clusters} for n_samples={len(X)}")
+    def _checked_records(self, X, groups=None):
+        records = super()._checked_records(X, groups)
+        if len(records.rows) < self.n_clusters:
+            raise ValueError(f"got n_clusters={self.n_clusters} for n_samples={len(records.rows)}")
+        return records
 
 
 def test_a_number_of_rows_that_is_refused():
