@@ -392,14 +392,12 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         if self.n_clusters == _AUTO:
             self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
             self.n_clusters_ = self.cluster_count_.n_clusters
-        # covariances cost time, and a round mends much
-        is_small = n_numbers(self.n_clusters_, X.shape[1]) <= MOST_NUMBERS
         decoded = decode(
             self._merged,
             self.n_clusters_,
             method=self.decoder,
             spread=self.spread,
-            covariances=not self._round_share or (self._projection is None and is_small),
+            covariances=self._has_covariances(X.shape[1]),
             **where,
         )
         self.cluster_centers_, self.weights_, self._rounds = decoded.centers, decoded.weights, []
@@ -421,6 +419,12 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.labels_ = records.labels(nearest_center(X, self.cluster_centers_))
         self._check_noise(decoded)
         return self
+
+    def _has_covariances(self, n_features):
+        """Return whether clusters may have covariances: a round mends much, and they cost time."""
+        if not self._round_share:
+            return True
+        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
 
     def _after_rounds(self, rows, decoded, records):
         """Take the last rounds, and return which clusters are detected after them as well."""
