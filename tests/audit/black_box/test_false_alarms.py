@@ -12,7 +12,7 @@ from scipy import stats
 from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 from privclust_audit.black_box import _audit, _events, audit_mechanism, likelihood_ratio
-from privclust_audit.faults._fault import batched
+from privclust_audit.faults import batched
 
 ALPHA = 1e-4
 STATED = 0.05

@@ -10,7 +10,7 @@ import pytest
 
 from privclust.privacy.noise import add_gaussian, add_laplace, noise_source
 from privclust_audit.black_box import audit_mechanism
-from privclust_audit.faults._fault import batched
+from privclust_audit.faults import batched
 
 GRID = 2.0**53
 NEAR = np.arange(-6, 7)  # multiples of 2^-53 around the one that real numbers would give

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privclust_audit.black_box import audit_mechanism, draws_needed, likelihood_ratio
-from privclust_audit.faults._fault import batched
+from privclust_audit.faults import batched
 
 
 def laplace(scale):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from privclust_audit.black_box import audit_mechanism, likelihood_ratio, renyi_bound_from_counts
-from privclust_audit.faults._fault import batched
+from privclust_audit.faults import batched
 
 
 def divergence(p, q, order):

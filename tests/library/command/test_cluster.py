@@ -126,7 +126,7 @@ def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
     assert "--delta 1e-6 --seed ... --clusters 2 -o out" in made
 
 
-def test_a_report_begins_with_the_guarantee_and_the_clusters_in_words(of_csv):
+def test_a_report_begins_with_guarantee_and_clusters(of_csv):
     report = (of_csv / "report.html").read_text()
     assert "<h1>Private clusters of customers.csv</h1>" in report
     assert "at most a factor of 7.4, apart from an event of probability 1e-06" in report

@@ -262,7 +262,7 @@ def test_a_printed_mean_is_of_samples():
     np.testing.assert_allclose(released, 2 * (curve + 0.01 * UTILITY.index("sulq_10")))
 
 
-def test_figure_2_has_seven_lines_a_panel_and_calibrations_in_a_row_of_their_own():
+def test_figure_2_has_seven_lines_a_panel():
     for axis in standard("fig2").figure.axes:
         assert len([name for name in lines_named(axis) if not name.startswith("KPLANES")]) <= 7
     last = {name for name in lines_named(standard("fig2").figure.axes[-1])}

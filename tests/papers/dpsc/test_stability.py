@@ -49,7 +49,7 @@ def test_least_costs_are_those_of_a_search():
     assert bound == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_printed_lemma_fails_for_lines_that_are_not_the_best_of_their_clusters():
+def test_the_printed_lemma_fails_for_lines_not_the_best():
     turned = ratios(slack="limit")
     assert turned[0] < 1.0
     assert (turned[1:] > 1.0).all()
@@ -57,7 +57,7 @@ def test_the_printed_lemma_fails_for_lines_that_are_not_the_best_of_their_cluste
     assert (ratios(slack="limit", is_refitted=True) < 1.0).all()
 
 
-def test_the_theorem_holds_for_an_exact_solver_and_fails_for_some_that_it_allows():
+def test_the_theorem_holds_for_an_exact_solver():
     assert (ratios(slack=0.0, n_draws=1e8) < 1.0).all()
     assert ratios(slack=0.1, n_draws=1e8)[-1] > 1.0
     exact = stability.evaluate_candidates(trial(), {"ratio": np.array([0.5, 0.9])})

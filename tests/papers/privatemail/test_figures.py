@@ -332,7 +332,7 @@ def test_few_trials_have_no_band():
     assert shaded == [2 * len(privatemail._LEAKS["as printed"]) + 1, 1]  # and above the ceiling
 
 
-def test_recall_against_epsilon_says_how_wide_intervals_are_in_place_of_bands():
+def test_recall_against_epsilon_states_its_intervals():
     said = {n: privatemail.fig6(recalls((0.1, 1.0), n)).figure for n in (2, 6)}
     for n, figure in said.items():
         assert len(figure.axes[0].collections) == 1  # above the ceiling

@@ -71,7 +71,7 @@ def test_drawn_jobs_are_asked_for_together(crate):
     assert generations(crate, {fit, metrics}) == [[fit, metrics]]
 
 
-def test_the_draw_is_that_of_its_seed_keeps_to_both_limits_and_tells_what_is_too_long(crate):
+def test_the_draw_follows_its_seed_and_keeps_both_limits(crate):
     assert draw(crate, 3, 60.0, 5) == draw(crate, 3, 60.0, 5)
     assert len({draw(crate, 3, 60.0, seed).drawn for seed in range(20)}) > 1
     for seed in range(20):
@@ -139,7 +139,7 @@ X = np.linspace(1.0, 2.0, 50)
         ("had", {"cpu_s": np.zeros(3)}, {"fit": 1.0}, DIFFERS, "the crate has no more of it"),
     ],
 )
-def test_an_artefact_differs_but_for_times_and_digits_within_a_tolerance(
+def test_artefacts_agree_but_for_times_and_last_digits(
     remade, of, change, tolerances, outcome, detail
 ):
     """Whole numbers, forms and missing numbers have none, nor has what is not in the crate."""
