@@ -18,7 +18,7 @@ def with_captions(text: str) -> str:
     def block(match: re.Match) -> str:
         language, title, place = match.groups()
         language = language if language in KNOWN else "text"
-        under = f", under {place}" if place else ""
+        under = f", under {place.lstrip('# ')}" if place else ""  # a # would begin a comment
         return f"```{{code-block}} {language}\n:caption: {title}{under}\n"
 
     return TITLED.sub(block, text)

@@ -99,7 +99,7 @@ def check_actions(entities, workflow):
     assert len(runs) == 1
     for action in actions.values():
         assert types(entities[action["instrument"]["@id"]]) & TOOLS
-        assert datetime.fromisoformat(action["startTime"]) < datetime.fromisoformat(
+        assert datetime.fromisoformat(action["startTime"]) <= datetime.fromisoformat(
             action["endTime"]
         )
         assert references(several(action["result"]))

@@ -138,7 +138,8 @@ def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
             inputs=tuple(record["input"]),
             outputs=(base64.urlsafe_b64decode(name).decode(),),
             start=float(record["starttime"]),
-            end=float(record["endtime"]),
+            # The end is the date of an output, whose clock ticks every few milliseconds.
+            end=max(float(record["starttime"]), float(record["endtime"])),
             spec=ast.literal_eval(texts[0]) if texts else "",
             record={key: record[key] for key in _KEPT if key in record},
         )
