@@ -86,7 +86,7 @@ class Plan:
         if len(self.errors) < _FEWEST:
             text += f"(of {len(self.errors)}, too few to tell how fits differ)"
         else:
-            text += f"(8 of 10 fits: {_rounded(low)} to {_rounded(high)})"
+            text += f"(80 % of fits: {_rounded(low)} to {_rounded(high)})"
         hidden = 1.0 - float(self.detected.mean())
         if hidden > 1.0 - _CLEAR_PART:
             text += f"; noise hides {hidden:.0%} of the clusters".replace("%", " %")
