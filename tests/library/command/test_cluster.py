@@ -120,6 +120,15 @@ def test_csv_and_parquet_give_the_same_bytes(of_csv, frame, tmp_path):
     assert first == second.replace("customers.parquet", "customers.csv")
 
 
+def test_a_refused_release_spends_nothing(table, tmp_path, capsys):
+    ledger = tmp_path / "ledger.json"
+    Budget.open(ledger, 1.0, 1e-6)
+    ask = [table, *DECLARED, *PRIVACY, "--clusters", 2, "--budget", ledger, "-o", tmp_path / "out"]
+    assert run(*ask) == 1
+    assert "the ledger refuses this fit" in capsys.readouterr().err
+    assert Budget.open(ledger).spent == 0.0
+
+
 def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
     made = (of_csv / "report.html").read_text().partition("Made on")[2]
     assert "privclust cluster customers.csv --bounds" in made
