@@ -4,8 +4,8 @@ python benchmarks/redraw.py [target ...]
 
 The tables hold statistics, no trials. A drawing gets trials with the published number, mean and
 standard deviation; where it shows medians or ranges, it gets the published statistics themselves.
-Its own table has to agree with the published one to 1e-4, or nothing is written. Pictures that show
-single trials (maps, chains, clouds of several iterates) come from a run only.
+If its table has numbers of trials and means, they have to agree with the published ones to 1e-4, or
+nothing is written. Pictures that show single trials (maps, chains) come from a run only.
 """
 
 import sys

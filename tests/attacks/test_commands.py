@@ -17,7 +17,7 @@ from privclust.command import output
 from privclust.core import hdf5
 from privclust.sketches import Sketch
 
-LARGEST_MODULUS = 1.0 + 2.0**-20  # of what one record adds to a sum; features are rounded
+LARGEST_MODULUS = 1.0 + 2.0**-20  # of one record's share of a sum; features are rounded
 
 DRAWN = ("--frequencies", "20", "--variance", "1", "--seed", "1")
 HIDDEN = ("--epsilon", "1", "--neighbours", "add_remove", "--seed-noise", "7")

@@ -8,7 +8,7 @@ from privclust.preprocessing import TableEncoder
 from privclust.records.labels import LabelCounts
 from privclust.sketches import FeatureSums, MomentSketch, Sketch, draw_frequencies
 
-LARGEST_MODULUS = 1.0 + 2.0**-20  # of what one record adds to a sum; features are rounded
+LARGEST_MODULUS = 1.0 + 2.0**-20  # of one record's share of a sum; features are rounded
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -115,7 +115,7 @@ def _run(args) -> None:
     check_readable([args.table, args.budget])
 
     from privclust.core.packages import require
-    from privclust.preprocessing import TableEncoder
+    from privclust.preprocessing import CountsByColumn, TableEncoder
     from privclust.privacy import Budget, noise_source
     from privclust.report.missing import missing_remarks
 
@@ -133,6 +133,9 @@ def _run(args) -> None:
         require(package, "reports on clusters")
     if args.seed is None:
         noise_source(None)  # finds missing packages early
+    if args.missing == "drop":  # finds budgets without such noise early
+        share = part_of_budget(args.epsilon, args.delta, MISSING_SHARE)
+        CountsByColumn.of(len(declared), *share, args.neighbours)
     from privclust.report.written import NAMES
 
     folder = checked_folder(args.output, [args.table, args.budget], (*NAMES, _SKETCH), args.force)
@@ -232,7 +235,6 @@ def _missing(unread, groups, args):
     import numpy as np
 
     from privclust.preprocessing import missing_counts
-    from privclust.privacy import BudgetError
 
     try:
         return missing_counts(
@@ -242,8 +244,8 @@ def _missing(unread, groups, args):
             neighbours=args.neighbours,
             random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
         )
-    except BudgetError:  # the clusters are released by now: they are worth more than the counts
-        say("the ledger has nothing left for counts of missing entries")
+    except Exception as error:  # the clusters are released by now, and are not to be lost
+        say(f"no counts of missing entries: {error}")
         return None
 
 

@@ -31,7 +31,7 @@ class GaussianMixture:
 def log_parts(
     points: np.ndarray, weights: np.ndarray, centers: np.ndarray, spreads: np.ndarray
 ) -> np.ndarray:
-    """Return the logarithm of what each Gaussian adds at points, but for one constant, (n, K)."""
+    """Return the log of each Gaussian's weighted density at points up to a constant, (n, K)."""
     d = points.shape[1]
     if spreads.ndim == 1:
         squares = cdist(points, centers, "sqeuclidean") / spreads**2

@@ -504,7 +504,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         # whatever takes the place of a round costs the same
         rounds = self._budget.round_noises(self._round_share) if self._round_share else []
         promise = self._budget.composed(sums, pilots, rounds, self._leaks)
-        left_out = LeftOutCount.beside(promise, records)
+        left_out = LeftOutCount.alongside(promise, records)
         self._lines = left_out.lines()
         charge(with_left_out(promise, self._lines))
         self.left_out_ = left_out.release(self._budget.source(self._rng))

@@ -208,7 +208,7 @@ class PrivateEstimator:
         leaks: tuple[str, ...],
         records: PrivateRecords,
     ) -> Guarantee:
-        """Return what releases promise together; nothing if the data told of their bounds."""
+        """Return the guarantee of the releases together; none if the bounds came from the data."""
         delta = getattr(self, "delta", 0.0)
         return Guarantee.of(
             releases,
@@ -231,7 +231,7 @@ class PrivateEstimator:
 
         `promise` is what is charged; `whole` is the guarantee that is stated, if it is another.
         """
-        left_out = LeftOutCount.beside(promise, records)
+        left_out = LeftOutCount.alongside(promise, records)
         self.guarantee_ = left_out.stated(whole or promise)
         charge(left_out.stated(promise))
         self.left_out_ = left_out.release(source)

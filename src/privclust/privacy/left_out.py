@@ -140,7 +140,7 @@ class LeftOutCount:
         return cls(n_counted, n_left_out, hides_counted, noise)
 
     @classmethod
-    def beside(cls, guarantee: Guarantee, records: PrivateRecords) -> LeftOutCount:
+    def alongside(cls, guarantee: Guarantee, records: PrivateRecords) -> LeftOutCount:
         """Return the count of records of an estimator."""
         n_left_out = None
         if records.is_counted is not None:

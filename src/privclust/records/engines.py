@@ -198,7 +198,7 @@ def _with_sizes(frame: Any, label: Any, reader: RowReader) -> Any:
 
 
 def _with_keys(frame: Any, label: Any, reader: RowReader) -> Any:
-    """Put in place of entries the keys of persons, and beside them whether a row counts."""
+    """Replace the entries by keys of persons, and add a column: whether a row counts."""
     from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
     def keyed(batches: Any) -> Iterator[Any]:

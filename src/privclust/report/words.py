@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 import math
-import os
 import shlex
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -17,28 +17,35 @@ from privclust.report.table_clusters import TableClusters
 
 _COLUMNS = 6  # of a cluster that are described; the page has tables of all
 _DELTA = 1e-6  # at which a guarantee without a delta of its own is put in words
+_LARGE = 12.0  # epsilon, from which on the factor is not written out
 
 
 def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
     """Return the day, the version and the command that made a report.
 
-    Paths are shortened to their last part, and the value of ``--seed`` is left out: whoever knows
-    the seed can remove the noise.
+    Paths are shortened to their last part. The value of ``--seed``, however the option is
+    abbreviated, is left out: whoever knows the seed can remove the noise.
 
     Examples
     --------
-    >>> origin(["cluster", "/home/me/a.csv", "--seed", "5"], ["/home/me/a.csv"])[-40:]
-    'with: privclust cluster a.csv --seed ...'
+    >>> typed = ["cluster", "tables/a.csv", "--see", "5", "-oreports/b"]
+    >>> origin(typed, ["tables/a.csv", "reports/b"]).partition("with: ")[2]
+    'privclust cluster a.csv --see ... -ob'
     """
-    ends = {path: os.path.basename(path) for path in paths if path}
-    shown = [ends.get(word, word) for word in arguments]
-    for place, word in enumerate(shown):
-        if word == "--seed":
-            shown[place + 1] = "..."
-        elif word.startswith("--seed="):
-            shown[place] = "--seed=..."
+    words = list(arguments)
+    for path in sorted({path for path in paths if path}, key=len, reverse=True):
+        words = [word.replace(path, Path(path).name or path) for word in words]
+    is_value = False
+    for place, word in enumerate(words):
+        name, mark, _ = word.partition("=")
+        if is_value:
+            words[place] = "..."
+        is_seed = len(name) > 2 and "--seed".startswith(name) and not is_value
+        if is_seed and mark:
+            words[place] = f"{name}=..."
+        is_value = is_seed and not mark
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    return f"Made on {today} by privclust {__version__} with: {shlex.join(['privclust', *shown])}"
+    return f"Made on {today} by privclust {__version__} with: {shlex.join(['privclust', *words])}"
 
 
 def guarantee_in_words(guarantee: Guarantee) -> str:
@@ -47,19 +54,23 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
     Examples
     --------
     >>> print(guarantee_in_words(Guarantee("pure", "replace-one", epsilon=1.0)))
-    Replacing one row of the table changes the odds of any conclusion from this page by at most a factor of 2.7.
-    """  # noqa: E501
+    Replacing one row of the table multiplies the probability of any result by at most 2.7.
+    """
     thing = "one row" if guarantee.unit == "row" else "all rows of one person or group"
     change = "Replacing" if "replace" in str(guarantee.relation) else "Adding or removing"
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if guarantee.definition not in ("pure", "approximate"):
         epsilon, delta = guarantee.epsilon_at(_DELTA), _DELTA
-    factor = f"{math.exp(epsilon):,.0f}" if epsilon >= 3.0 else f"{math.exp(epsilon):.2g}"
-    factor = factor if epsilon < 30.0 else f"exp({epsilon:.3g})"
-    besides = f", apart from an event of probability {delta:g}" if delta else ""
+    if epsilon < 0.1:
+        factor = f"{math.exp(epsilon):.6g}"
+    elif epsilon < _LARGE:
+        factor = f"{math.exp(epsilon):.2g}" if epsilon < 3.0 else f"{math.exp(epsilon):,.0f}"
+    else:  # a number that nobody reads, and from 710 on none at all
+        factor = f"exp({epsilon:.4g})"
+    plus = f", and adds at most {delta:g}" if delta else ""
     return (
-        f"{change} {thing} of the table changes the odds of any conclusion from this page by at "
-        f"most a factor of {factor}{besides}."
+        f"{change} {thing} of the table multiplies the probability of any result by at most "
+        f"{factor}{plus}."
     )
 
 
@@ -105,14 +116,15 @@ def _column(clusters: TableClusters, name: str, j: int) -> str:
     if first.kind == SHARE:
         shares = [c.centers[j] for c in (first, *others)]
         most = int(np.argmax(shares))
-        return f"{name} {clusters.columns[name][most]} in {100.0 * shares[most]:.0f} %"
+        share = min(max(shares[most], 0.0), 1.0)  # noise may move it out of the range
+        return f"{name} {clusters.columns[name][most]} in {100.0 * share:.0f} %"
     if first.kind == DATE:
         return f"{name} about {np.datetime_as_string(first.centers[j], unit='D')}"
     return f"{name} about {_about(first.centers[j], first.errors[j])}"
 
 
 def _about(value: float, error: float) -> str:
-    """Return a number without the digits that its error makes uncertain, at most three of them.
+    """Return a number down to the first digit that its error reaches, with at most three digits.
 
     Examples
     --------

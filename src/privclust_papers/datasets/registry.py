@@ -88,8 +88,7 @@ class Dataset:
     homepage: str | None  # address of a page about it
     file: str  # name of the raw file, without a folder
     reader: str  # dotted path of a function ``reader(path) -> dict of str to ndarray``
-    # dotted path of a function ``digest(path) -> str``: a checksum of what the file holds that
-    # does not depend on how it is packed
+    # dotted path of a function ``digest(path) -> str``: a checksum of the content, however packed
     content_digest: str | None
     content_sha256: str | None  # what that function must return
     sources: tuple[Source, ...]  # in the order in which they are tried

@@ -133,10 +133,10 @@ def fig2(results: Results) -> Drawing:
         n_classes = int(trial["n_classes"])
         caption(
             figure,
-            f"{len(classes)} images of the gallery's {int(trial['n_images'])}, coloured by their "
-            f"{n_classes} classes; {_data_set(experiment)}. Each panel to the scale of its own "
-            "spread, far points left out. Class-free features know nothing of the image, so that "
-            "what order there is comes from the labels.",
+            f"{len(classes)} of {int(trial['n_images'])} images of the gallery, coloured by their "
+            f"{n_classes} classes; {_data_set(experiment)}. Each panel has a scale of its own; far "
+            "points are left out. Class-free features contain nothing of the image: any order "
+            "comes from the labels.",
         )
     return Drawing(figure, pd.concat(parts, ignore_index=True))
 
@@ -165,7 +165,7 @@ def fig3(results: Results) -> Drawing:
             top.set_title(f"{_data_set(name)}, {counted(results.trials[name])}")
             bottom.set_xlabel("iterates of eq. (4)")
         axes[0, 0].set_ylabel("Recall@8")
-        axes[1, 0].set_ylabel("objective v, in parts of its start's size")
+        axes[1, 0].set_ylabel("objective v, relative to its start")
         named_below(figure, axes[0, 0], _WIDTH)
         caption(
             figure,

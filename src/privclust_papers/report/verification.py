@@ -69,7 +69,7 @@ class Finding:
 
 @dataclass
 class Verification:
-    """A crate, the draw, and what came out; see `write_certificate`."""
+    """A crate, the drawn jobs, and their results; see `write_certificate`."""
 
     crate: Crate
     draw: Draw
@@ -285,7 +285,7 @@ def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
 
 
 def summary(verification: Verification) -> str:
-    """Return in a few sentences what was recomputed, what share that was, and what came out."""
+    """Return in a few sentences which jobs were repeated, their share, and the results."""
     crate, findings = verification.crate, verification.findings
     outcomes = Counter(finding.outcome for finding in findings)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))

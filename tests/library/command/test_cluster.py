@@ -129,6 +129,32 @@ def test_a_refused_release_spends_nothing(table, tmp_path, capsys):
     assert Budget.open(ledger).spent == 0.0
 
 
+def test_a_budget_without_noise_for_counts_is_refused_first(table, tmp_path, capsys):
+    ledger = tmp_path / "ledger.json"
+    Budget.open(ledger, 1.0, 1e-5)
+    budget = ["--epsilon", "1e-7", "--delta", "1e-6", "--seed", "0", "--budget", ledger]
+    assert run(table, *DECLARED, *budget, "--clusters", 2, "-o", tmp_path / "out") == 1
+    assert "take a smaller delta" in capsys.readouterr().err
+    assert Budget.open(ledger).spent == 0.0
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_huge_epsilon_has_its_report(table, tmp_path):
+    huge = ["--epsilon", "1000", "--delta", "1e-6", "--seed", "0", "--clusters", 2]
+    assert run(table, *DECLARED, *huge, "-o", tmp_path / "out") == 0
+    assert "exp(1000)" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_counts_that_cannot_be_had_lose_no_cluster(table, tmp_path, capsys, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("no noise")
+
+    monkeypatch.setattr("privclust.preprocessing.missing_counts", fails)
+    assert run(table, *DECLARED, *PRIVACY, "--clusters", 2, "-o", tmp_path / "out") == 0
+    assert "no counts of missing entries: no noise" in capsys.readouterr().err
+    assert len(centers(tmp_path / "out")) == 2
+
+
 def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
     made = (of_csv / "report.html").read_text().partition("Made on")[2]
     assert "privclust cluster customers.csv --bounds" in made
@@ -138,14 +164,16 @@ def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
 def test_a_report_begins_with_guarantee_and_clusters(of_csv):
     report = (of_csv / "report.html").read_text()
     assert "<h1>Private clusters of customers.csv</h1>" in report
-    assert "at most a factor of 7.4, apart from an event of probability 1e-06" in report
+    assert (
+        "multiplies the probability of any result by at most 7.4, and adds at most 1e-06." in report
+    )
     assert "do not publish this page" in report  # its noise was seeded
     old = re.search(
         r"About (39|40)\S* % of the records: age about 68\S* income about (29,9|30,0|29,8)00",
         report,
     )
     assert old
-    assert report.index("factor of 7.4") < old.start() < report.index("<svg")
+    assert report.index("at most 7.4") < old.start() < report.index("<svg")
 
 
 def test_unknown_bounds_are_found_on_a_part_of_the_budget(table, tmp_path, capsys):

@@ -75,8 +75,8 @@ class Union:
     ) -> np.ndarray:
         """Draw directions of rows, (n_rows, d): near the subspaces, and of any direction.
 
-        With `beside`, a share of the squared norm of rows near the subspaces, the amplitudes give
-        the number of rows in random directions, which add nothing to harmonic moments.
+        `beside` is the share of the squared norm outside the subspaces, for rows near them. If it
+        is given, the amplitudes say how many rows have random directions, which add no moments.
         """
         k, d, q = self.bases.shape
         part = self.beside if beside is None else min(beside, _MOST_BESIDE * (d - q) / d)

@@ -1,0 +1,100 @@
+"""A report in words: no seed and no folder, a guarantee of any size, clusters in any units."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privclust.preprocessing import TableEncoder
+from privclust.privacy import Guarantee, Loss, Release
+from privclust.report.coordinate import DATE, NUMBER, SHARE, Coordinate
+from privclust.report.table_clusters import TableClusters
+from privclust.report.words import clusters_in_words, guarantee_in_words, origin
+
+FOLDER = "/some/where"
+ENCODER = TableEncoder(
+    {"age": (0, 110), "day": ("2020-01-01", "2024-12-31"), "plan": ["basic", "plus"]}
+)
+
+
+@pytest.mark.parametrize("seed", ["--seed 4711", "--seed=4711", "--see 4711", "--s=4711"])
+@pytest.mark.parametrize("output", ["-o {}/out", "-o{}/out", "--output={}/out", "--out {}/out"])
+def test_neither_the_seed_nor_a_folder_is_shown(seed, output):
+    words = ["cluster", f"{FOLDER}/a b.csv", *seed.split(), *output.format(FOLDER).split()]
+    shown = origin(words, [f"{FOLDER}/a b.csv", f"{FOLDER}/out", None])
+    assert "4711" not in shown
+    assert FOLDER not in shown
+    assert "'a b.csv'" in shown
+
+
+def test_other_options_are_shown_as_they_were_given():
+    words = ["cluster", "a.csv", "--separator", ";", "-o", "/", "--bounds", "x=0:1/2"]
+    assert origin(words[:4], ["a.csv"]).endswith("privclust cluster a.csv --separator ';'")
+    assert origin(["cluster", "a", "-o", ".."], ["a", ".."]).endswith("cluster a -o ..")
+
+
+@given(
+    epsilon=st.floats(0.0, 1e300, exclude_min=True),
+    delta=st.sampled_from([0.0, 1e-300, 1e-6, 0.5]),
+)
+def test_a_guarantee_of_any_size_has_its_sentence(epsilon, delta):
+    kind = "approximate" if delta else "pure"
+    said = guarantee_in_words(Guarantee(kind, "replace-one", epsilon=epsilon, delta=delta))
+    assert said.startswith("Replacing one row of the table multiplies the probability")
+    assert ("adds at most" in said) == (delta > 0.0)
+
+
+@pytest.mark.parametrize("rho", [1e-9, 0.5, 1e6])
+def test_a_guarantee_in_zcdp_has_one_too(rho):
+    noise = Release("sums", "gaussian", "sigma 3", "by hand", Loss(rho=rho))
+    said = guarantee_in_words(Guarantee.of([noise], "zcdp", "add-remove"))
+    assert said.startswith("Adding or removing one row of the table multiplies")
+    assert said.endswith("and adds at most 1e-06.")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "factor"), [(0.01, "1.01005"), (1.0, "2.7"), (5.0, "148"), (50.0, "exp(50)")]
+)
+def test_the_factor_is_exp_of_epsilon(epsilon, factor):
+    said = guarantee_in_words(Guarantee("pure", "replace-one", epsilon=epsilon))
+    assert said.endswith(f"by at most {factor}.")
+
+
+def clusters(ages, errors, shares=(0.9, 0.2), weights=(0.6, 0.4)):
+    """Two clusters of a table with a column of each kind."""
+    days, shares = np.array(["2021-03-01", "2023-05-01"], "datetime64[s]"), np.array(shares)
+    errors = np.array(errors, dtype=float)
+    coordinates = (
+        Coordinate("age", "age", NUMBER, np.array(ages, dtype=float), errors),
+        Coordinate("day", "day", DATE, days, errors),
+        Coordinate("plan=basic", "plan", SHARE, shares, errors),
+        Coordinate("plan=plus", "plan", SHARE, 1.0 - shares, errors),
+    )
+    there, known = np.array([True, True]), np.array([True, True])
+    weights = np.array(weights, dtype=float)
+    promise = Guarantee("pure", "replace-one", epsilon=1.0)
+    numbers = weights, errors, there, known, 1000, dict(ENCODER.columns), promise
+    return TableClusters(coordinates, np.zeros((2, 4, 4)), *numbers)
+
+
+def test_clusters_are_said_to_the_digits_that_errors_leave():
+    first, second = clusters_in_words(clusters([68.123, 33.456], [0.001, 0.4]))
+    assert first == (
+        "About 60.0 % of the records: age about 68.1, day about 2021-03-01, plan basic in 90 %"
+    )
+    assert "age about 33.5, day about 2023-05-01, plan plus in 80 %" in second
+
+
+@given(
+    ages=st.tuples(*[st.floats(-1e300, 1e300)] * 2),
+    errors=st.tuples(*[st.one_of(st.floats(0.0, 1e300), st.just(np.inf))] * 2),
+    shares=st.tuples(*[st.floats(-3.0, 3.0)] * 2),
+    weights=st.sampled_from([(0.6, 0.4), (0.0, 0.0), (-0.1, 1.1), (-0.5, 0.5)]),
+)
+def test_any_numbers_have_their_sentences(ages, errors, shares, weights):
+    with np.errstate(all="ignore"):
+        said = clusters_in_words(clusters(ages, errors, shares, weights))
+    assert len(said) == 2
+    for sentence in said:
+        percent = float(sentence.rpartition(" in ")[2].removesuffix(" %"))
+        assert 0.0 <= percent <= 100.0
