@@ -12,6 +12,9 @@ epsilons and seeds. The table has the mean effect over data sets with its standa
 data set with the largest effect. A number between 0 and 1 stays between: where twice x is 1 or
 more, it is replaced by (1 + x) / 2.
 
+``--sketch-only`` measures the stages in fits without rounds, whose centers are those that `decode`
+finds in a sketch.
+
 ``--uneven`` measures instead the stages that are for a small cluster far from all others, which no
 data set of that half has: squared error over that of the true centers, on the rows of `frontier`.
 
@@ -150,6 +153,7 @@ STAGES = {
     "far rows": (_moments, "_with_far_rows", lambda moments, *how: moments),
     "frequencies of all scales": (_sizes, "_FEW_FEATURES", 0),
 }
+OF_ROUNDS = ("a last round", "the projection")
 
 
 @contextmanager
@@ -221,10 +225,15 @@ def uneven() -> str:
     return markdown(turned)
 
 
-def plan(log: pd.DataFrame, each: bool) -> Iterator[tuple[str, list[str], float]]:
+def plan(
+    log: pd.DataFrame, each: bool, sketch_only: bool
+) -> Iterator[tuple[str, list[str], float]]:
     """Return the changes to measure: module, constants and factor, which is 0 for a stage."""
     if not each:
-        yield from (("stage", [name], 0.0) for name in STAGES)
+        of_rounds = OF_ROUNDS if sketch_only else ()
+        yield from (("stage", [name], 0.0) for name in STAGES if name not in of_rounds)
+    if sketch_only:
+        return
     for module in MODULES:
         if importlib.util.find_spec(f"privclust.{module}") is None:
             continue
@@ -280,12 +289,13 @@ def shown(effects: pd.DataFrame) -> str:
     return markdown(table.drop(columns=["error", "moved"]).set_axis(header, axis=1))
 
 
-def measure(file: Path, each: bool, seeds: int) -> None:
+def measure(file: Path, each: bool, sketch_only: bool, seeds: int) -> None:
     """Measure what the log does not have yet, and write it there, change by change."""
+    always = STAGES["a last round"] if sketch_only else {}
     data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
     done = {(row["module"], row["names"], row["factor"]) for row in rows}
-    changes = [("", [], 1.0), *plan(read(file), each)]
+    changes = [("", [], 1.0), *plan(read(file), each, sketch_only)]
     if not done:
         losses(data[:1], 1, {})  # compiles loops
     for module, names, factor in changes:
@@ -298,7 +308,7 @@ def measure(file: Path, each: bool, seeds: int) -> None:
             with (
                 without(names[0]) if is_stage else with_changes(module, names, factor) as parameters
             ):
-                found, cpu = losses(data, seeds, parameters or {})
+                found, cpu = losses(data, seeds, always | (parameters or {}))
             row |= {"losses": found.tolist(), "cpu_s": cpu}
         except Exception as error:  # a constant beyond what its formula takes
             row["failed"] = type(error).__name__
@@ -312,6 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--uneven", action="store_true", help="small clusters far from a large one")
+    parser.add_argument("--sketch-only", action="store_true", help="stages, without rounds")
     parser.add_argument("--each", action="store_true", help="single constants, not modules")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--table", action="store_true")
@@ -325,7 +336,7 @@ def main() -> None:
         text = uneven()
     else:
         if not (arguments.table or arguments.into):
-            measure(arguments.log, arguments.each, arguments.seeds)
+            measure(arguments.log, arguments.each, arguments.sketch_only, arguments.seeds)
         text = shown(read(arguments.log))
     print(text)
     if arguments.into:
