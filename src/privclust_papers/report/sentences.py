@@ -85,12 +85,12 @@ def short(value: Any) -> str:
 
     Examples
     --------
-    >>> short(0.123456), short(20.0), short(100000), short("a")
-    ('0.123', '20', '100000', 'a')
+    >>> short(0.123456), short(20.0), short(100000), short(-0.0), short("a")
+    ('0.123', '20', '100000', '0', 'a')
     """
     if isinstance(value, str):
         return value
-    number = float(value)
+    number = float(value) + 0.0  # -0 becomes 0
     is_whole = number.is_integer() and abs(number) < 1e9
     return f"{number:.0f}" if is_whole else f"{number:.3g}"
 
