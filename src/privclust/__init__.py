@@ -1,3 +1,3 @@
 """privclust: private clustering, and papers on it reproduced from one command."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

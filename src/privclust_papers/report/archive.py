@@ -20,6 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import privclust
 from privclust.core.files import atomic_path
 from privclust_papers.datasets.fetch import RECEIPT, Receipt, read_receipt
 from privclust_papers.pipeline import layout
@@ -59,6 +60,7 @@ def write_archive(
     substitutes = [name for name, receipt in receipts.items() if receipt.is_substitute]
     members[JOBS] = _jobs_text(plan, jobs, members, substitutes).encode()
     project = tomllib.loads(members["pyproject.toml"].decode())["project"]
+    project["version"] = privclust.__version__
     members[METADATA] = describe(plan, config, jobs, project, members).encode()
     _refuse_machine_paths(members)
     sums = (f"{hashlib.sha256(members[name]).hexdigest()}  {name}\n" for name in sorted(members))

@@ -70,8 +70,9 @@ def describe(
 ) -> str:
     """Return the text of ``ro-crate-metadata.json``: JSON-LD, with entities and keys sorted.
 
-    `project` is the table ``project`` of pyproject.toml, `members` has each file in the crate by
-    its path; see `privclust_papers.report.archive.write_archive` for the rest, and errors.
+    `project` is the table ``project`` of pyproject.toml, with the version. `members` has each
+    file in the crate by its path; see `privclust_papers.report.archive.write_archive` for the rest,
+    and errors.
     """
     run = _Run(plan, config, jobs, project, members)
     _describe(run)
