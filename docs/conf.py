@@ -54,7 +54,16 @@ numpydoc_xref_param_type = False
 # the site: no page asks for anything from a network
 html_theme = "furo"
 html_title = f"privclust {version}"
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")  # cards need whole addresses
+html_context = {
+    "description": "Differentially private clustering, and five papers reproduced by one command",
+    "html_baseurl": html_baseurl,
+    "card": "_images/frontier_tab1.png",
+}
+html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
+html_extra_path = ["_extra"]  # 404.html, which hosts serve where a page is missing
+templates_path = ["_templates"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False
