@@ -435,5 +435,6 @@ def _words_on(dataset: Dataset) -> dict[str, Any]:
     return {
         "title": dataset.title,
         "citation": dataset.citation,
+        "homepage": dataset.homepage,
         "substitutes": list(dict.fromkeys([*parts, *substitutes])),
     }

@@ -48,10 +48,13 @@ _NUMBER = re.compile(  # as `verdicts.judge` words what a printed number is judg
 _OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods lie too")
 
 
-def counts(verdicts: pd.DataFrame) -> dict[str, int]:
-    """Count rows by verdict: a sentence or printed number each, without what is under it."""
+def counts(verdicts: pd.DataFrame, column: str = "verdict") -> dict[str, int]:
+    """Count rows by verdict: a sentence or printed number each, without what is under it.
+
+    The column ``published`` has the verdicts of the published run.
+    """
     verdicts = verdicts[verdicts["row"] == ""]
-    return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+    return {name: int((verdicts[column] == name).sum()) for name in VERDICTS}
 
 
 def whose(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
@@ -89,7 +92,7 @@ def folded(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[st
 
 
 def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return printed numbers beside ours, taken apart as `verdicts.judge` joins them."""
+    """Return printed numbers and ours, split as `verdicts.judge` joins them."""
     entries = []
     for row in claims(verdicts):
         name, _, printed = row["claim"].rpartition(": ")
@@ -107,9 +110,9 @@ def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
     sentences = [f"{target['title']} ({target['where']})"]
     sentences += [f"{row['claim']}: {row['verdict']}" for row in rows[:_ALT_CLAIMS]]
     if more := max(len(rows) - _ALT_CLAIMS, 0):
-        sentences.append(f"{more} more claims stand beside it")
+        sentences.append(f"{more} more claims follow")
     if n_numbers := int(is_number(verdicts).sum()):
-        sentences.append(f"{n_numbers} printed numbers stand beside ours")
+        sentences.append(f"{n_numbers} printed numbers are compared with ours")
     return ". ".join(sentences) + "."
 
 
@@ -168,6 +171,16 @@ def data(
             }
             entries.setdefault((dataset or "", source), entry)
     return list(entries.values())
+
+
+def absent(targets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the data sets that a substitute stands in for, and the number of their targets."""
+    found: dict[str, dict[str, Any]] = {}
+    for target in targets:
+        entries = [e["about"] for e in target["data"] if e["substituted"] and e["about"]]
+        for title, about in {about["title"]: about for about in entries}.items():
+            found.setdefault(title, {**about, "n_targets": 0})["n_targets"] += 1
+    return list(found.values())
 
 
 def settings(spec: Mapping[str, Any], experiments: Iterable[str]) -> list[dict[str, Any]]:

@@ -119,10 +119,12 @@ def test_every_command_names_what_the_run_had_set(run):
 
 
 def test_alternative_texts_say_what_is_claimed_of_a_figure(tags):
-    texts = [a["alt"] for a in tags.attributes("img") if a.get("src", "").endswith(".svg")]
+    texts = [
+        a["alt"] for a in tags.attributes("img") if a.get("src", "").endswith(".svg") and a["alt"]
+    ]
     assert "below 0.08: partly" in texts[0]
-    assert "3 printed numbers stand beside ours" in texts[1]
-    assert "5 more claims stand beside it" in texts[2]
+    assert "3 printed numbers are compared with ours" in texts[1]
+    assert "5 more claims follow" in texts[2]
 
 
 def test_printed_numbers_stand_beside_ours(page):
@@ -146,8 +148,8 @@ def sections_of(page):
 
 def test_claims_are_counted_by_verdict(words):
     assert "9 reproduced 1 partly 1 not reproduced 2 not comparable 2 not run" in words
-    assert "1 of their figures" not in words
-    assert "2 of their figures and tables and 2 of our own, 15 claims and printed numbers" in words
+    assert "2 figures and tables of papers on finding structure in data, and 2 of our own." in words
+    assert "It judged 15 claims and printed numbers" in words
 
 
 def test_a_claim_under_a_row_follows_it_and_is_not_counted(page):
@@ -162,6 +164,29 @@ def test_the_published_verdict_is_next_to_this_runs(run, page):
     shown = render(**run, published={"c2": "consistent", "n/LRR/mean/": "reproduced"})
     for name, expected in (("mtsc_fig1", "consistent"), ("mtsc_tab1", "reproduced")):
         assert f"published run: {expected}" in dict(sections_of(shown))[name]
+
+
+def test_the_gallery_has_each_figure_with_both_verdicts(run, page):
+    shown = render(**run, published={"c2": "consistent", "n/LRR/mean/": "reproduced"})
+    gallery = shown.split('id="gallery"')[1].split('id="scorecard"')[0]
+    for target in run["spec"]["targets"]:
+        name = target["name"]
+        assert gallery.count(f'<a href="#{name}"><img src="targets/{name}/{name}.svg"') == 1
+    (first,) = [part for part in gallery.split("<li>") if 'href="#mtsc_fig1"' in part]
+    before, now = first.split("This run:")
+    assert "1 consistent" in before
+    assert "1 reproduced" in now
+    assert "1 partly" in now
+    assert "Published run" not in page
+
+
+def test_data_that_are_not_available_are_named_with_their_address(run):
+    about = {"title": "Photographs", "citation": "", "substitutes": [], "homepage": "https://a.b/c"}
+    sources = run["sources"] | {"photos": ["substitute: drawn"]}
+    spec = run["spec"] | {"datasets": run["spec"]["datasets"] | {"photos": about}}
+    shown = render(**run | {"spec": spec, "sources": sources})
+    head = shown.split("<header>")[1].split("</header>")[0]
+    assert 'Photographs: 1 target; the data are at <a href="https://a.b/c">' in head
 
 
 def test_parameters_are_those_of_the_config(words):
@@ -220,7 +245,7 @@ def test_claims_that_failed_come_first_and_list_and_count_agree(run, page):
 def test_targets_lead_to_the_page_of_results(page):
     link = '<a href="../../docs/results/mtsc.md">'
     assert dict(sections_of(page))["mtsc_fig1"].count(link) == 1
-    assert "What came out, in words" not in dict(sections_of(page))["audit_epsilon"]
+    assert "The results in words" not in dict(sections_of(page))["audit_epsilon"]
 
 
 def test_rows_hold_the_words_that_they_are_found_by(tags, nasty):
@@ -273,8 +298,8 @@ def test_page_without_an_audit(run):
 
 
 def test_fits_that_targets_share_are_said(page):
-    assert 'stand behind <a href="#mtsc_tab1">' in dict(sections_of(page))["mtsc_fig1"]
-    assert "stand behind" not in dict(sections_of(page))["audit_epsilon"]
+    assert 'also used for <a href="#mtsc_tab1">' in dict(sections_of(page))["mtsc_fig1"]
+    assert "also used for" not in dict(sections_of(page))["audit_epsilon"]
 
 
 def test_page_needs_no_network(page, tags):
@@ -317,7 +342,7 @@ def test_number_without_trials(run, tags):
     empty = pd.DataFrame(columns=run["verdicts"].columns)
     page = render(**run | {"verdicts": empty})
     assert Tags(page).found
-    assert "Nothing is claimed of it" in page
+    assert "No claim about it" in page
 
 
 def test_an_edit_of_any_part_of_the_page_makes_it_again():
