@@ -17,11 +17,11 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+import yaml
 from scratch import copy_project, markdown, run_workflow, write_into
 
 from privclust_papers.report.costs import (
     CORES,
-    LIMITS,
     compare_runs,
     cost_table,
     predict,
@@ -39,14 +39,21 @@ COLUMNS = {
 }
 
 
-def table_text(table, model, runs, effort):
-    """Return the lines on the project's limits, then the tables, in Markdown."""
+def budgets(effort):
+    """Return the budget of each paper, CPU seconds, as its config states it."""
+    papers = Path(__file__).parents[1].glob("config/papers/*/paper.yaml")
+    documents = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(papers)]
+    return {paper["paper"]: paper["cpu_seconds"][effort] for paper in documents}
+
+
+def table_text(table, runs, effort):
+    """Return the lines on the project's budgets, then the tables, in Markdown."""
     shown = table.rename(columns=COLUMNS)
     parts = [
         markdown(shown[shown.level.isin(levels)][["name", "jobs", *COLUMNS.values()]])
         for levels in (("rule", "total"), ("paper",), ("target",))
     ]
-    lines = verdict_lines(table, model, effort)
+    lines = verdict_lines(table, budgets(effort), effort)
     head = "\n".join(f"- {line}" for line in lines)
     return "\n\n".join([head, *parts, markdown(runs)])
 
@@ -54,14 +61,14 @@ def table_text(table, model, runs, effort):
 def report(effort, folders):
     """Return what the last folder's run cost and how long each folder's took: text, drawing."""
     costs = [read_costs(effort, folder) for folder in folders]
-    table, model = cost_table(costs[-1]), predict(costs[-1], [2])
+    table = cost_table(costs[-1])
     runs = pd.concat([compare_runs(cost) for cost in costs], ignore_index=True)
     first = predict(costs[0], CORES)
     whole = runs.complete.astype(bool)
     from_first = runs.cores.map(first.set_index("cores").predicted_s)
     runs["predicted_from_first_s"] = from_first.where(whole)
-    text = table_text(table, model, runs.drop(columns="complete"), effort)
-    return text, draw_costs(table, first, runs, effort)
+    text = table_text(table, runs.drop(columns="complete"), effort)
+    return text, draw_costs(table, first, runs)
 
 
 def add_up(effort, folders):
@@ -83,17 +90,17 @@ def add_up(effort, folders):
     for folder, run in zip(folders, runs, strict=True):
         run.insert(0, "paper", folder.name)
     together = pd.concat(runs, ignore_index=True)
-    text = table_text(table, model, together.drop(columns="complete"), effort)
+    text = table_text(table, together.drop(columns="complete"), effort)
     whole = together[together.complete.astype(bool)].groupby("cores", as_index=False)
     measured = whole.agg(complete=("paper", "nunique"), measured_s=("measured_s", "sum"))
     measured["complete"] = measured.complete == len(folders)
-    return text, draw_costs(table, model, measured, effort)
+    return text, draw_costs(table, model, measured)
 
 
 def main():
     """Run or read, print the tables, and write them where asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--effort", choices=sorted(LIMITS), default="quick")
+    parser.add_argument("--effort", choices=("paper", "quick"), default="quick")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--config", nargs="*", default=[], help="passed on to snakemake")
     parser.add_argument("--done", type=Path, help="where the workflow has run already")

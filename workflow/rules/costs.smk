@@ -34,6 +34,7 @@ rule costs:
         runtime=JOBS.runtime,
     params:
         effort=PLAN.effort,
+        budgets=PLAN.budgets,
     message:
         "Adding up what the run cost"
     script:

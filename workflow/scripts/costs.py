@@ -24,9 +24,9 @@ if costs.unrecorded:
     first = ", ".join(costs.unrecorded[:3])
     log.warning("%d files have no record of what they cost, as %s", len(costs.unrecorded), first)
 table, model, runs = cost_table(costs), predict(costs, CORES), compare_runs(costs)
-for line in verdict_lines(table, model, snakemake.params.effort):
+for line in verdict_lines(table, snakemake.params.budgets, snakemake.params.effort):
     log.info("%s", line)
 write_table(snakemake.output.table, table.to_csv(index=False, float_format="%.4g"))
 write_table(snakemake.output.runs, runs.to_csv(index=False, float_format="%.6g"))
-drawing = draw_costs(table, model, runs, snakemake.params.effort)
+drawing = draw_costs(table, model, runs)
 save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.model)

@@ -296,9 +296,17 @@ def test_runs_on_a_cluster_are_not_compared(run):
 
 
 def test_verdicts_name_what_is_beyond_its_limit():
-    table = pd.DataFrame({"level": ["total"], "overhead": [0.25]})
-    model = pd.DataFrame({"cores": [1, 2], "predicted_s": [900.0, 540.0]})
-    assert verdict_lines(table, model, "quick") == [
-        "time on 2 cores: 9.0 min, limit 10.0 min: within",
-        "overhead in CPU time: 25.0%, limit 10.0%: NOT within",
+    rows = [
+        ("paper", "ckm", 540.0, 0.1),
+        ("paper", "mtsc", 2000.0, 0.5),
+        ("total", "all", 2540.0, 0.25),
     ]
+    table = pd.DataFrame(rows, columns=["level", "name", "cpu_s", "overhead"])
+    lines = [
+        "ckm, CPU seconds: 540, limit 600: within",
+        "mtsc, CPU seconds: 2,000, limit 1,999: NOT within",
+    ]
+    budgets = {"ckm": 600, "mtsc": 1999, "dpem": 1}  # dpem is not part of the run
+    assert verdict_lines(table, budgets, "quick") == lines
+    of_overhead = "overhead in CPU time: 25.0%, limit 10.0%: NOT within"
+    assert verdict_lines(table, budgets, "paper") == [*lines, of_overhead]

@@ -6,26 +6,22 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from privclust.report.figures import PALETTE
-from privclust_papers.report.costs import LIMITS
 from privclust_papers.report.drawing.panels import plain_ticks
 from privclust_papers.report.drawing.style import Drawing, canvas
 
 
-def draw_costs(
-    table: pd.DataFrame, model: pd.DataFrame, runs: pd.DataFrame, effort: str
-) -> Drawing:
+def draw_costs(table: pd.DataFrame, model: pd.DataFrame, runs: pd.DataFrame) -> Drawing:
     """Draw what each rule and each paper took, and predicted beside measured times.
 
     The tables are those of `privclust_papers.report.costs`: `cost_table`, `predict` (the drawing's
-    table) and `compare_runs`, of which runs that did all jobs are drawn; `LIMITS` has the limit on
-    2 cores of the effort.
+    table) and `compare_runs`, of which runs that did all jobs are drawn.
     """
     with canvas(9.0, 3.4, {}) as figure:
         by_rule, by_paper, by_cores = figure.subplots(1, 3)
         _bars(by_rule, table[table.level == "rule"], "CPU time by rule")
         _bars(by_paper, table[table.level == "paper"], "CPU time by paper")
         by_paper.legend(loc="lower right", fontsize=8)
-        _times(by_cores, model, runs[runs.complete.astype(bool)], LIMITS[effort])
+        _times(by_cores, model, runs[runs.complete.astype(bool)])
     return Drawing(figure, model)
 
 
@@ -38,14 +34,13 @@ def _bars(axes: Axes, rows: pd.DataFrame, title: str) -> None:
     axes.grid(False, axis="y")
 
 
-def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame, limit_s: float) -> None:
+def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame) -> None:
     low, high = model.lower_s / 60, model.upper_s / 60
     axes.fill_between(model.cores, low, high, color=PALETTE[4], alpha=0.3, label="bounds")
     axes.plot(model.cores, model.predicted_s / 60, marker="o", color=PALETTE[1], label="predicted")
     if len(complete):
         measured = complete.measured_s / 60
         axes.plot(complete.cores, measured, "X", color=PALETTE[0], markersize=8, label="measured")
-    axes.plot([2], [limit_s / 60], "_", color=PALETTE[6], markersize=16, label="limit")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     plain_ticks(axes.yaxis, 1.0, 2.0, 5.0)

@@ -39,7 +39,7 @@ def runs():
 
 
 def test_bars_are_work_and_overhead_and_add_up(table, model, runs):
-    by_rule, by_paper, _ = draw_costs(table, model, runs, "quick").figure.axes
+    by_rule, by_paper, _ = draw_costs(table, model, runs).figure.axes
     for axes in (by_rule, by_paper):
         ends = [patch.get_x() + patch.get_width() for patch in axes.patches]
         assert ends == [0.0, 8.0, 2.0, 10.0]  # work, then overhead after it, the least first
@@ -47,15 +47,14 @@ def test_bars_are_work_and_overhead_and_add_up(table, model, runs):
 
 
 def test_only_complete_runs_stand_beside_the_prediction(table, model, runs):
-    times = draw_costs(table, model, runs, "quick").figure.axes[2]
+    times = draw_costs(table, model, runs).figure.axes[2]
     lines = {line.get_label(): line.get_xydata().tolist() for line in times.lines}
     assert lines["predicted"] == [[1.0, 20.0], [2.0, 11.0], [4.0, 10.0]]
     assert lines["measured"] == [[2.0, 12.0]]
-    assert lines["limit"] == [[2.0, 10.0]]
 
 
 def test_drawing_is_written_also_without_a_complete_run(tmp_path, table, model, runs):
-    drawing = draw_costs(table, model, runs.iloc[1:], "paper")
+    drawing = draw_costs(table, model, runs.iloc[1:])
     paths = [tmp_path / f"costs.{suffix}" for suffix in ("svg", "png", "csv")]
     save(drawing, *paths)
     assert all(path.stat().st_size for path in paths)
