@@ -108,6 +108,7 @@ def test_exact_sums_do_not_stay_and_nothing_is_released_twice(folder):
 
 @pytest.mark.system
 def test_the_profile_of_a_cluster_plans_a_job_for_each_file(folder):
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="the profile is for SLURM")
     profile = ROOT / "workflow" / "profiles" / "slurm"
     code, output = run(folder, "--workflow-profile", profile, "--dry-run")
     assert code == 0, output
