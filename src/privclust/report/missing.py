@@ -47,8 +47,8 @@ def missing_remarks(sketch: Sketch) -> list[str]:
         if unreadable > _DEVIATIONS * table.deviation:
             share, kind = _about(unreadable, table.deviation, n), _kind(ends)
             remarks.append(
-                f"{share} {what} have an entry in {name!r} that is no {kind} and {fate}: do "
-                "entries look as was declared?"
+                f"{share} {what} have an entry in {name!r} that is no {kind} and {fate}: "
+                "check that the entries were read as you meant"
             )
     if not remarks:
         most = _round_up(_DEVIATIONS * table.deviation) if table.deviation else 0
