@@ -52,11 +52,11 @@ def missing_remarks(sketch: Sketch) -> list[str]:
             )
     if not remarks:
         most = _round_up(_DEVIATIONS * table.deviation) if table.deviation else 0
-        remark = f"no column is missing in more than about {most:,} {what}"
+        remark = f"no column has missing entries in more than about {most:,} {what}"
         if not most:
             remark = f"no entry is missing in any of the {what}"
         elif most >= n:
-            remark = f"noise hides how many {what} have missing entries"
+            remark = f"the number of {what} with missing entries cannot be distinguished from noise"
         remarks.append(remark)
     return remarks
 
