@@ -1,4 +1,4 @@
-"""Write the tables of attacks in docs/privacy.md from docs/results/audit/.
+"""Write the tables of attacks in two pages of docs/ from docs/results/audit/.
 
 python benchmarks/attacks.py
 """
@@ -9,7 +9,7 @@ from scratch import ROOT, write_into
 from privclust_papers.audit import figures as audit
 from privclust_papers.pipeline.words import VIOLATED
 
-PAGE = ROOT / "docs/privacy.md"
+PAGES = {"attacks": ROOT / "docs/audit_results.md", "sweeps": ROOT / "docs/gibbs.md"}
 RESULTS = ROOT / "docs/results/audit"
 SWEPT = (  # name, start and pair of audit_sweeps
     ("A, start from the data", "start from the data", "best"),
@@ -66,5 +66,5 @@ def sweeps():
 
 
 if __name__ == "__main__":
-    write_into(PAGE, "attacks", attacks())
-    write_into(PAGE, "sweeps", sweeps())
+    for name, table in (("attacks", attacks), ("sweeps", sweeps)):
+        write_into(PAGES[name], name, table())

@@ -5,7 +5,7 @@
 The exact loss is that of all releases of a fit, at the claimed delta (at 0 of Laplace noise), from
 their changes between the two data sets as three fits show them. The audit stops when it has seen
 enough, with the runs of paper effort; of cases whose law is not that of their attack, it is left to
-the table in docs/privacy.md.
+the table in docs/audit_results.md.
 """
 
 import argparse

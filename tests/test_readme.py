@@ -14,9 +14,12 @@ from privclust.metrics import segmentation_error, wasserstein_distance
 from privclust.synthetic.subspaces import subspace_mixture
 from privclust_papers.report.verdicts import (
     CODE,
+    CONSISTENT,
+    NOT_REPRODUCED,
     NOT_RUN,
     OURS,
     PAPERS,
+    PARTLY,
     REPRODUCED,
     VERDICTS,
 )
@@ -106,35 +109,60 @@ def test_an_example_does_what_it_says(name, capsys):
     CHECKS[name](found)
 
 
-def test_the_readme_counts_verdicts_as_the_results_have_them():
-    verdicts = [verdict for verdict in VERDICTS if verdict != NOT_RUN]
-    assert "| " + " | ".join([*verdicts, "ours", "released code"]) + " |" in TEXT
+def cells_of(text, link, n_cells):
+    """Return the cells of each row of a table that begins with a link to a page of results."""
     rows = re.findall(
-        r"^\| \[.*?\]\(docs/results/(\w+)[.]md\).*? \|((?: [^|]* \|){9})$", TEXT, re.M
+        rf"^\| \[.*?\]\({link}(\w+)[.]md\).*? \|((?: [^|]* \|){{{n_cells}}})$", text, re.M
     )
-    stated = {paper: [cell.strip() for cell in cells.split("|")[:-1]] for paper, cells in rows}
-    counted = {}
+    return {paper: [cell.strip() for cell in cells.split("|")[:-1]] for paper, cells in rows}
+
+
+def verdicts_by_paper():
+    """Return the table of verdicts of each paper that is reproduced."""
+    tables = {}
     for file in (ROOT / "docs/results").glob("*/verdicts.csv"):
+        if file.parent.name in ("audit", "frontier"):  # docs/audit_results.md, and a later test
+            continue
         table = pd.read_csv(file)
-        table = table[table["paper"] == file.parent.name]
+        tables[file.parent.name] = table[table["paper"] == file.parent.name]
+    return tables
+
+
+def test_the_rules_count_verdicts_as_the_results_have_them():
+    rules = (ROOT / "docs/results/rules.md").read_text(encoding="utf-8")
+    verdicts = [verdict for verdict in VERDICTS if verdict != NOT_RUN]
+    assert "| " + " | ".join([*verdicts, "ours", "released code"]) + " |" in rules
+    counted = {}
+    for paper, table in verdicts_by_paper().items():
         assert set(table["verdict"]) <= set(verdicts)
         papers = table.loc[table["of"] == PAPERS, "verdict"]
         cells = [str((papers == name).sum()) for name in verdicts]
         for of in (OURS, CODE):
             own = table.loc[table["of"] == of, "verdict"]
             cells.append(f"{(own == REPRODUCED).sum()} of {len(own)}" if len(own) else "")
-        counted[file.parent.name] = cells
-    for ours in ("audit", "frontier"):  # docs/privacy.md and the next test tell of them
-        del counted[ours]
-    assert stated == counted
+        counted[paper] = cells
+    assert cells_of(rules, "", len(verdicts) + 2) == counted
+
+
+def test_the_readme_counts_verdicts_as_the_results_have_them():
+    assert "| claims | reproduced | partly | not reproduced | undecided |" in TEXT
+    counted = {}
+    for paper, table in verdicts_by_paper().items():
+        papers = table.loc[table["of"] == PAPERS, "verdict"]
+        assert not (papers == CONSISTENT).any()  # it would need a column
+        decided = [(papers == name).sum() for name in (REPRODUCED, PARTLY, NOT_REPRODUCED)]
+        cells = [len(papers), *decided, len(papers) - sum(decided)]
+        counted[paper] = [str(cell) for cell in cells]
+    assert cells_of(TEXT, "docs/results/", 5) == counted
 
 
 def test_the_readme_counts_rows_as_the_results_do():
     table = pd.read_csv(ROOT / "docs/results/frontier/verdicts.csv")
     rows = table[(table["target"] == "frontier_tab1") & (table["of"] == OURS)]
     assert (rows["verdict"] == REPRODUCED).all()
-    assert f"than every printed method, on each of {len(rows)} data sets" in FLAT
-    assert f"other {34 - len(rows)} in the printed table were not available" in FLAT
+    of_table = "than all six methods in the table of the PE-means paper"
+    assert f"{of_table}, on each of {len(rows)} data sets" in FLAT
+    assert f"other {34 - len(rows)} data sets of that table were not available" in FLAT
 
 
 def test_the_readme_compares_as_the_results_do():
@@ -144,6 +172,8 @@ def test_the_readme_compares_as_the_results_do():
     )
     printed = ours[["PE", "HDPE", "Google LSH", "FastLloyd", "diffprivlib", "ICML17"]]
     assert printed.notna().any().all()
+    assert "all six methods in the table" in FLAT
+    assert printed.shape[1] == 6
     assert (ours["mean"] < printed.min(axis=1)).all()
     factors = ours["mean"] / without["mean"]
     near = f"at most 2 % above Lloyd's on {(factors <= 1.02).sum()} of the {len(factors)} data sets"
@@ -175,7 +205,7 @@ def test_the_readme_alone_counts_the_papers():
     numbers = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     first = TEXT.split("\n\n")[1].replace("\n", " ")
     assert f" {numbers[len(papers)]} papers on " in first
-    assert f" {numbers[n_private]} of them under differential privacy" in first
+    assert f" {numbers[n_private]} of them on differential privacy" in first
     counted = re.compile(rf"\b({'|'.join(numbers[2:])})\s+papers\b", re.IGNORECASE)
     elsewhere = ["pyproject.toml", "CITATION.cff", "CHANGELOG.md", "CONTRIBUTING.md"]
     files = [ROOT / name for name in elsewhere]

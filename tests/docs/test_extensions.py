@@ -11,7 +11,7 @@ import yaml
 from privclust.command import parser
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["choosing", "people", "quickstart", "scaling", "tutorial"]
+PAGES = ["choosing", "people", "privacy", "quickstart", "scaling", "tutorial"]
 ENTRY = re.compile(r"^@(\w+)\{(\w+),\n(.*?)\n\}$", re.M | re.S)
 
 

@@ -178,7 +178,7 @@ def _read(table, args, declared: dict[str, Any]):
 
     is_public = args.neighbours == "replace_one" and not args.groups
     with progress(None, "rows read") if is_public else contextlib.nullcontext() as advance:
-        say(f"{args.table}: is read")
+        say(f"reading {args.table}")
         parts, unread, groups = [], [], []
         every = TableEncoder({name: ends or _ANY_NUMBER for name, ends in declared.items()})
         for part in table.columns([*declared, *([args.groups] if args.groups else [])]):
@@ -312,7 +312,7 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
     before = [other for other in others if other]
     if before:
         guarantee = before[0].compose(*before[1:], guarantee)
-    say("finding how far centers may be off")
+    say("estimating standard errors")
     clusters = TableClusters.of(
         encoder,
         model,

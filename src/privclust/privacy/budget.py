@@ -321,9 +321,9 @@ class Budget:
             )
         if not after <= self._limit * (1 + _ROUNDING):
             raise BudgetError(
-                f"the ledger refuses this fit, which has not begun: {self._unit} {spent:.6g} of "
+                f"the ledger refuses this fit, which has not begun: {self._unit}: {spent:.6g} of "
                 f"{self._limit:.6g} is spent, {max(0.0, self._limit - spent):.6g} is left, the fit "
-                f"asks for {self._cost(entries[-1:]):.6g}, with which it would be {after:.6g}"
+                f"asks for {self._cost(entries[-1:]):.6g}; the total would be {after:.6g}"
             )
         return entries
 

@@ -47,16 +47,16 @@ def missing_remarks(sketch: Sketch) -> list[str]:
         if unreadable > _DEVIATIONS * table.deviation:
             share, kind = _about(unreadable, table.deviation, n), _kind(ends)
             remarks.append(
-                f"{share} {what} have an entry in {name!r} that is no {kind} and {fate}: do "
-                "entries look as was declared?"
+                f"{share} {what} have an entry in {name!r} that is no {kind} and {fate}: "
+                "check that the entries were read as you meant"
             )
     if not remarks:
         most = _round_up(_DEVIATIONS * table.deviation) if table.deviation else 0
-        remark = f"no column is missing in more than about {most:,} {what}"
+        remark = f"no column has missing entries in more than about {most:,} {what}"
         if not most:
             remark = f"no entry is missing in any of the {what}"
         elif most >= n:
-            remark = f"noise hides how many {what} have missing entries"
+            remark = f"the number of {what} with missing entries cannot be distinguished from noise"
         remarks.append(remark)
     return remarks
 

@@ -12,7 +12,7 @@ from privclust.records.cells import seconds
 from privclust.records.columns import column_of
 from privclust.report.coordinate import Coordinate
 
-_IN_THE_MIDDLE = "lies in the middle of the bounds: do entries look as was declared?"
+_IN_THE_MIDDLE = "lies in the middle of the bounds: check that its entries were read as you meant"
 _AT_AN_END = (
     "lies at an end of the bounds, to which values outside are clipped: if there are such values, "
     "widen the bounds"

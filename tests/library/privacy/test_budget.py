@@ -186,7 +186,7 @@ def test_wrong_limits_are_refused(wrong):
 
 
 def test_the_example_of_the_page_is_so():
-    page = Path(__file__).parents[3] / "docs" / "privacy.md"
+    page = Path(__file__).parents[3] / "docs" / "budget.md"
     results = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert results.attempted > 5
     assert results.failed == 0
