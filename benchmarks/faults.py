@@ -1,7 +1,7 @@
-"""Known faults, and who finds them: the table in docs/audit.md.
+"""Known faults, and who finds them: the table in docs/audit_quality.md.
 
-    OMP_NUM_THREADS=1 python benchmarks/faults.py [--effort quick|paper] [--into docs/audit.md]
-        [FAULT ...]
+    OMP_NUM_THREADS=1 python benchmarks/faults.py [--effort quick|paper] [FAULT ...]
+        [--into docs/audit_quality.md]
 
 Each fault of `privclust_audit.faults` is attacked on its pair by the audit from outputs alone, by
 the audit with the likelihood ratio where densities are known, both until they have seen enough, by

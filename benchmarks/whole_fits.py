@@ -1,6 +1,6 @@
-"""What whole fits lose on their pair, exactly, and what an audit proves: a table in docs/audit.md.
+"""Exact losses of whole fits on their pair, and audited bounds: docs/audit_quality.md.
 
-    OMP_NUM_THREADS=1 python benchmarks/whole_fits.py [--into docs/audit.md]
+    OMP_NUM_THREADS=1 python benchmarks/whole_fits.py [--into docs/audit_quality.md]
 
 The exact loss is that of all releases of a fit, at the claimed delta (at 0 of Laplace noise), from
 their changes between the two data sets as three fits show them. The audit stops when it has seen

@@ -182,7 +182,7 @@ def test_the_readme_compares_as_the_results_do():
 
 
 def test_the_readme_counts_faults_as_the_audit_does():
-    page = (ROOT / "docs/audit.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/audit_quality.md").read_text(encoding="utf-8")
     counts = (
         r"^Found: (\d+ of \d+) from outputs alone.* Of (\d+) private mechanisms, convicted: none"
     )

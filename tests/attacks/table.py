@@ -4,7 +4,7 @@ An attack is a test of this folder that is marked ``@pytest.mark.attack(claim=..
 now=...)``: the promise, the result when it was first tried, and the result now. This program
 writes them all between the marks of a page:
 
-    python tests/attacks/table.py --into docs/reliability.md
+    python tests/attacks/table.py --into docs/attacks.md
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ def attacks() -> dict[str, dict[str, str]]:
 
 def with_table(page: str) -> str:
     """Return a page with the table between its marks."""
-    lines = ["| attack | promise | when first tried | now |", "| --- | --- | --- | --- |"]
-    for name, about in attacks().items():
+    found = attacks()
+    held = sum(about["before"].startswith("The promise held") for about in found.values())
+    lines = [f"{len(found)} attacks. In {held} of them the promise held when first tried.", ""]
+    lines += ["| attack | promise | when first tried | now |", "| --- | --- | --- | --- |"]
+    for name, about in found.items():
         words = " ".join(name.removeprefix("test_").split("_"))
         lines.append(f"| {words} | {' | '.join(about[column] for column in COLUMNS)} |")
     before, rest = page.split(_BEGIN)

@@ -11,5 +11,5 @@ _SPEC.loader.exec_module(table)
 
 def test_the_page_has_all_attacks():
     assert len(table.attacks()) >= 40
-    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/attacks.md").read_text(encoding="utf-8")
     assert page == table.with_table(page), "run: python tests/attacks/table.py --into docs/..."

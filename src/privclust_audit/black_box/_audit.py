@@ -57,8 +57,8 @@ def audit_mechanism(
     bounds are close to the claim, when more runs would hardly change the verdict, or after
     `n_trials` runs. There are attempts of growing size, with at most ..., 1/16, 1/4 and all of the
     runs: all earlier runs, a quarter of an attempt's, choose events; later runs count. Bounds come
-    from a betting martingale, and hold for any stopping time (``docs/audit.md``). The last attempt
-    has an error of half of 1 - confidence, and earlier ones share the other half.
+    from a betting martingale, and hold for any stopping time (``docs/audit_quality.md``). The last
+    attempt has an error of half of 1 - confidence, and earlier ones share the other half.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Faults of earlier versions of this project, found by attacks; the claim is 1.
 
-Each is a row of the table of attacks in docs/reliability.md: sums far from the origin, ties that
+Each is a row of the table of attacks in docs/attacks.md: sums far from the origin, ties that
 all rows break together, a number of rows that is refused, and a cell that changes how all rows are
 computed. The noise is right in each, but its value changes by more than stated.
 """
@@ -14,7 +14,7 @@ from privclust.records.cells import seconds
 from privclust_audit.faults._fault import Fault, LaplaceNoise, batched
 
 _MORE, _OTHER = "one row more or less", "one row is another"
-_HERE = "docs/reliability.md"
+_HERE = "docs/attacks.md"
 
 _FAR = 1e14  # bounds are (1e14, 1e14 + 1)
 
