@@ -1,7 +1,7 @@
 """Embeddings of features, most of them under differential privacy, and retrieval with them.
 
-What the stub beside this file lists is imported when it is first asked for: whoever projects rows
-need not wait for compiled kernels.
+The names in the stub next to this file are imported when they are first used, so that projections
+do not wait for compiled kernels.
 """
 
 import lazy_loader

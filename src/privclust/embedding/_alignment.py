@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Similarity:
-    """A rotation of determinant 1, a scale of at least 0 and a shift; stacks of them work alike."""
+    """A rotation of determinant 1, a scale of at least 0 and a shift, or a stack of them."""
 
     rotation: np.ndarray
     scale: np.ndarray
@@ -17,19 +17,19 @@ class Similarity:
     target_mean: np.ndarray
 
     def apply(self, Z: np.ndarray) -> np.ndarray:
-        """Return rows of shape (..., n, k) moved, ``scale R (z - source_mean) + target_mean``."""
+        """Return ``scale R (z - source_mean) + target_mean`` for rows of shape (..., n, k)."""
         centred = Z - self.source_mean[..., None, :]
         turned = centred @ np.swapaxes(self.rotation, -1, -2)
         return self.scale[..., None, None] * turned + self.target_mean[..., None, :]
 
 
 def align(source: np.ndarray, target: np.ndarray) -> Similarity:
-    r"""Find the similarity that brings rows nearest to their counterparts (Kabsch-Umeyama).
+    r"""Return the least-squares similarity from source to target rows (Kabsch-Umeyama).
 
-    The least of :math:`\sum_i |y_i - (c R x_i + t)|^2` over rotations R, :math:`c \ge 0` and t:
-    with the singular values of :math:`\sum_i (y_i - \bar y)(x_i - \bar x)' = U S V'`,
+    It minimises :math:`\sum_i |y_i - (c R x_i + t)|^2` over rotations R, :math:`c \ge 0` and t.
+    With the singular value decomposition :math:`\sum_i (y_i - \bar y)(x_i - \bar x)' = U S V'`,
     :math:`R = U E V'` and :math:`c = \operatorname{tr}(S E) / \sum_i |x_i - \bar x|^2`, where E is
-    the identity but for the sign of its last entry.
+    the identity except for the sign of its last entry.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ def align(source: np.ndarray, target: np.ndarray) -> Similarity:
     Returns
     -------
     Similarity
-        Sources whose rows all agree get the scale 0.
+        The scale is 0 if all source rows are equal.
 
     Raises
     ------
     ValueError
-        If shapes do not fit or a number is not finite.
+        If shapes do not match or a number is not finite.
 
     References
     ----------
@@ -67,7 +67,7 @@ def align(source: np.ndarray, target: np.ndarray) -> Similarity:
             f"{target.shape[-2:]}"
         )
     source_mean, target_mean = source.mean(axis=-2), target.mean(axis=-2)
-    # in units of their largest coordinate, so that no square of a tiny embedding underflows
+    # scaled by the largest coordinate, so that squares of tiny embeddings do not underflow
     (x, x_unit), (y, y_unit) = (
         _in_units(rows - mean[..., None, :])
         for rows, mean in ((source, source_mean), (target, target_mean))
@@ -77,13 +77,13 @@ def align(source: np.ndarray, target: np.ndarray) -> Similarity:
     signs[..., -1] = np.where(np.linalg.det(left @ right) < 0, -1.0, 1.0)
     spread = (x**2).sum(axis=(-2, -1))
     scale = (values * signs).sum(axis=-1) / np.where(spread > 0, spread, 1.0) * (y_unit / x_unit)
-    # a source without spread, or one dimension whose order is reversed
+    # 0 for a source without spread, or in one dimension with reversed order
     scale = np.where(spread > 0, np.maximum(scale, 0.0), 0.0)
     return Similarity((left * signs[..., None, :]) @ right, scale, source_mean, target_mean)
 
 
 def _in_units(rows):
-    """Return rows over their largest coordinate, and that."""
+    """Return rows divided by their largest coordinate, and this coordinate."""
     unit = np.abs(rows).max(axis=(-2, -1))
     unit = np.where(unit > 0, unit, 1.0)
     return rows / unit[..., None, None], unit

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-_SHRINKAGE = 0.1  # part of the mean variance that is added to the within-class covariance
-_NORM_ROUNDING = 1e-20  # mean squared deviation below which rows of norm 1 agree but for rounding
+_SHRINKAGE = 0.1  # share of the mean variance that is added to the within-class covariance
+_NORM_ROUNDING = 1e-20  # mean squared deviation below which rows of norm 1 are equal up to rounding
 
 
 def discriminants(
     X: np.ndarray, y: np.ndarray, n_components: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of rows (d,) and the directions (d, k) in which their classes differ most.
+    """Return the mean of rows (d,) and the linear discriminants (d, k) of their classes.
 
-    Eigenvectors of the between-class covariance after whitening by the within-class covariance,
-    which a part of its mean variance makes regular. They come by falling eigenvalue, with a
-    positive largest entry before the whitening is undone. Rows of X (n, d) have norm 1; None asks
-    for all components: the number of classes less 1, or d if that is less. Raises a ValueError if
-    there are fewer than two classes or too few discriminants, or all rows agree.
+    Discriminants are eigenvectors of the between-class covariance, whitened by the within-class
+    covariance with shrinkage. They are in order of decreasing eigenvalue; the sign makes the
+    largest whitened entry positive. Rows of X (n, d) have norm 1. None asks for all components: the
+    smaller of d and the number of classes minus 1. Raises a ValueError for fewer than two classes,
+    too few discriminants, or equal rows.
     """
     values, classes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(values) < 2:
@@ -36,7 +36,7 @@ def discriminants(
     centers = sums / counts[:, None]
     within = X - mean - centers[classes]
     if np.einsum("ij,ij->", within, within) <= _NORM_ROUNDING * len(X):
-        within = X - mean  # one image a class, or equal ones: nothing is known of their spread
+        within = X - mean  # no spread within classes (such as one image each): use the total
     covariance = within.T @ within / len(X)
     variance = np.trace(covariance) / X.shape[1]
     if variance * X.shape[1] <= _NORM_ROUNDING:
@@ -48,7 +48,7 @@ def discriminants(
     root = np.linalg.cholesky(covariance)
     whitened = np.linalg.solve(root, (np.sqrt(counts)[:, None] * centers).T).T
     right = np.linalg.svd(whitened, full_matrices=False)[2][:n_components]
-    # signs that do not depend on the library: client and server may have different ones
+    # signs that do not depend on the LAPACK library: client and server may have different ones
     largest = right[np.arange(n_components), np.abs(right).argmax(axis=1)]
     right = right * np.where(largest < 0, -1.0, 1.0)[:, None]
     return mean, np.linalg.solve(root.T, right.T)

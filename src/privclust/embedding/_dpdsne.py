@@ -29,9 +29,9 @@ from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import NoisyTransformer, is_seeded, noise_source
 from privclust.privacy.sensitivity import Sensitivity
 
-_BLOCK_ROWS = 1024  # private rows that are embedded together: what does not depend on one another
-_MEAN_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the terms: of two means' difference
-_LARGEST_ENTRY = 1e100  # coordinates whose squares can be summed up
+_BLOCK_ROWS = 1024  # private rows that are embedded together, independently of each other
+_MEAN_ROUNDING = 4.0 * np.finfo(np.float64).eps  # per term, of the difference of two means
+_LARGEST_ENTRY = 1e100  # limit on coordinates: sums of squares stay finite
 _ATTRACTION = Sensitivity(  # over D, which is public
     1.0,
     "l2",
@@ -51,50 +51,49 @@ class DPdSNE(
 ):
     r"""Differentially private t-SNE of private rows, given an embedding of public ones.
 
-    `fit` takes public rows (anchors) and their embedding z, by whatever method: t-SNE, say.
-    `transform` places private rows among them: `max_iter` steps of gradient descent from the mean
-    of the anchors' embedding, each with Gaussian noise, and **each call is a release** of the rows
-    that it is given. Anchors do not move and are not private.
+    `fit` takes public rows (anchors) and their embedding z by any method, such as t-SNE.
+    `transform` places private rows among them by `max_iter` steps of gradient descent with Gaussian
+    noise, from the mean of the anchors' embedding. **Each call is a release** of its rows. Anchors
+    do not move and are not private.
 
-    With p the probabilities that a row x gives the other points, Gaussian in the features and with
-    a bandwidth for `perplexity`, and with
+    Let p be the conditional probabilities of the other points given a row x, from a Gaussian kernel
+    of the features with a bandwidth for `perplexity`. With
 
     .. math:: w_j = \frac{1}{1 + \|y - z_j\|^2}, \quad q_j = \frac{w_j}{\sum_l w_l}, \quad
               h_j = 2 w_j (y - z_j),
 
     the gradient of KL(p || q) in y is :math:`g = \sum_j p_j h_j - \sum_j q_j h_j`: an attraction
-    less a repulsion.
+    minus a repulsion.
 
-    **corrected**, the default: each row is placed among the anchors alone.
+    **corrected**, the default: each row interacts with the anchors only.
 
-    - Given y, which is made of earlier releases, x enters the attraction only: q and h are public,
-      and the repulsion gets no noise.
-    - The attraction is a mean of the :math:`h_j` with weights p, whatever x and the bandwidth are.
-      Replacing x moves it from one point of their convex hull to another, by at most
+    - y is a function of earlier releases, so that q, h and the repulsion are public. Only the
+      attraction depends on x and needs noise.
+    - The attraction is a mean of the :math:`h_j` with weights p, for any x and bandwidth. Replacing
+      x moves it within the convex hull of the :math:`h_j`, by at most
       :math:`D(y) = \max_{jl} \|h_j - h_l\|`, which is public. Since :math:`\|h_j\| = 2 r / (1 +
-      r^2) \le 1` with :math:`r = \|y - z_j\|`, D is at most 2; that is attained, by anchors at
-      distance 1 on either side of y. No clipping is needed. The diagonal of the box that holds all
-      h, or twice the longest h if that is less, takes the place of D, and what rounding may add to
-      a sum of so many terms is added to it.
-    - The repulsion is a mean of the :math:`h_j` too, so that what is released, attraction less
-      repulsion over D, lies in the unit ball.
-    - Noise of deviation :math:`D(y)\, / s` in each coordinate costs :math:`s^2 / 2` of zCDP in each
-      step; s is the largest for which `max_iter` steps together are (epsilon, delta)-private.
-    - No other row's embedding depends on x. A row's own may depend, in last bits, on how many rows
-      are placed with it and at which place, by the order in which sums are made: for replaced rows
-      both are public, and stay.
+      r^2) \le 1` with :math:`r = \|y - z_j\|`, D is at most 2, attained by anchors at distance 1 on
+      either side of y. No clipping is needed. D is computed as the diagonal of the bounding box of
+      all h, or twice the longest h if smaller, plus a bound on the rounding of the sums.
+    - The repulsion is a mean of the :math:`h_j` too. The released vector, attraction minus
+      repulsion over D, is therefore in the unit ball.
+    - Noise of standard deviation :math:`D(y)\, / s` in each coordinate has a zCDP loss of
+      :math:`s^2 / 2` per step. s is the largest for which `max_iter` steps are
+      (epsilon, delta)-private.
+    - The embedding of other rows does not depend on x. By the order of summation, the last bits of
+      an embedding may depend on the number of rows in the call and on the position of the row. For
+      replace-one neighbours both are public.
 
-    **paper**: private rows are points among the anchors for each other, the whole gradient of each
-    is clipped to a ball of radius C, `clip`, and the noise is that for 2 C, as if a replaced row
-    changed no gradient but its own. It does: x enters the p of all rows of the call, and its
-    embedding their forces. All n gradients may change, each by 2 C: the sensitivity is
-    :math:`2 C \sqrt n`, which two rows attain. So there is no guarantee for any number of
-    rows, and `guarantee_of` states what follows for n; for a single row it is the one asked for.
+    **paper**: private rows also interact with each other, the gradient of each is clipped to a ball
+    of radius C, `clip`, and the noise is calibrated to 2 C, as if a replaced row changed only its
+    own gradient. However, x affects p of all rows of the call, and its embedding their forces. All
+    n gradients may change by 2 C each: the sensitivity is :math:`2 C \sqrt n`, attained by two
+    rows. There is no guarantee for an unlimited number of rows; `guarantee_of` states that for n
+    rows. For one row it is (epsilon, delta).
 
-    What DP-dSNE's authors do beyond this is left out, and assumed not to matter here: their anchors
-    move, by the mean of the noisy gradients of several sites; they scale coordinates before they
-    clip (AdaCliP), by estimates from earlier steps. The conditional p and q of single points, in
-    place of joint ones, are those usual for new points in a given t-SNE embedding.
+    Two parts of DP-dSNE are left out: the anchors there move by the mean of noisy gradients of
+    several sites, and coordinates are scaled before clipping (AdaCliP) by estimates from earlier
+    steps. Conditional instead of joint p and q are usual for new points in a t-SNE embedding.
 
     Parameters
     ----------
@@ -105,16 +104,16 @@ class DPdSNE(
         Effective number of neighbours of a private row; at least 1 and less than the number of
         anchors.
     max_iter : int
-        T, the number of steps, each of which is paid for.
+        T, the number of steps; the budget is divided among them.
     learning_rate : float
-        Step over gradient, in squared units of the embedding; it falls linearly to zero. Below
-        2 / (2 exaggeration + 1.25) no step without noise raises the (exaggerated) divergence, whose
-        second derivatives are at most that divisor; but pulls fall as 2 / r, and a narrow step does
-        not cross a wide embedding. 10 suits embeddings as wide as t-SNE's, some 50 units; for one
-        of 15, 1 does.
+        Step size, in squared units of the embedding; it decreases linearly to zero. Below
+        2 / (2 exaggeration + 1.25) no step without noise increases the (exaggerated) divergence:
+        the divisor bounds its second derivatives. Forces fall as 2 / r, so that small steps do not
+        cross a wide embedding. Use 10 for embeddings of the width of t-SNE, about 50 units, and 1
+        for a width of 15.
     exaggeration : float
-        Factor of the attraction in the first half of the steps, as usual in t-SNE; with noise it
-        multiplies that too.
+        Factor of the attraction, and of its noise, in the first half of the steps, as usual in
+        t-SNE.
     clip : float
         C, for ``"paper"``. Gradients have norm 2 at most, without exaggeration.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
@@ -126,15 +125,15 @@ class DPdSNE(
     embedding_ : ndarray of shape (n_anchors, n_components)
         The anchors' embedding z, as given.
     guarantee_ : privclust.privacy.Guarantee
-        Of one transform of each row, for replaced rows; ``"none"`` for ``"paper"``.
+        Guarantee of one transform of each row, for replace-one; ``"none"`` for ``"paper"``.
     n_iter_ : int
         Steps of each transform.
     n_features_in_ : int
 
     Notes
     -----
-    A step takes time and memory in proportion to n_rows n_anchors: about 4 nanoseconds a pair.
-    ``"paper"`` adds the pairs of private rows, all of which are held in memory.
+    Time and memory of a step are proportional to n_rows n_anchors: about 4 nanoseconds per pair.
+    ``"paper"`` adds all pairs of private rows.
 
     References
     ----------
@@ -174,7 +173,7 @@ class DPdSNE(
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Take public rows and their embedding.
+        """Fit the model to public rows and their embedding.
 
         Parameters
         ----------
@@ -190,8 +189,8 @@ class DPdSNE(
         Raises
         ------
         ValueError
-            If X or y is not finite or too large, they differ in length, there are no more anchors
-            than the perplexity, or a parameter is out of its range.
+            If X or y is not finite or too large, they differ in length, the number of anchors does
+            not exceed the perplexity, or a parameter is out of its range.
         """
         X, y = validated(
             self, X, y=y, dtype=np.float64, order="C", multi_output=True, y_numeric=True
@@ -217,18 +216,18 @@ class DPdSNE(
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Release rows: place them among the anchors, with fresh noise; every call is charged.
+        """Release the embedding of rows, with fresh noise; every call is charged.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Private rows; finite, of magnitude up to 1e100. That others are refused tells of them,
-            and is outside of the guarantee.
+            Private rows; finite, of magnitude up to 1e100. The error for other rows is not covered
+            by the guarantee.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components), float64
-            Within the box that holds the anchors' embedding.
+            Within the bounding box of the anchors' embedding.
 
         Raises
         ------
@@ -246,12 +245,12 @@ class DPdSNE(
         )
 
     def guarantee_of(self, n_rows: int | None) -> Guarantee:
-        """Return what a transform of so many rows promises; None for any number of rows.
+        """Return the guarantee of a transform of a number of rows.
 
         Parameters
         ----------
         n_rows : int or None
-            For ``"corrected"`` it makes no difference.
+            None for any number; not used for ``"corrected"``.
 
         Returns
         -------
@@ -283,7 +282,7 @@ class DPdSNE(
         )
 
     def __sklearn_tags__(self):
-        """Say that the anchors' embedding is needed."""
+        """Declare that `fit` requires the anchors' embedding as y."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
@@ -294,9 +293,9 @@ class DPdSNE(
         return self.embedding_.shape[1]
 
     def _placed(self, X, others):
-        """Return the embedding of private rows that are placed together.
+        """Return the embedding of a block of private rows.
 
-        `others` are the rows that they have affinities to: anchors, and after them X itself or not.
+        `others` are the rows with which they interact: the anchors, or the anchors and X.
         """
         z, n_anchors = self.embedding_, len(self.anchors_)
         is_joint = len(others) > n_anchors
@@ -318,7 +317,7 @@ class DPdSNE(
         return Y
 
     def _released(self, attraction, factor, repulsion, spread):
-        """Return gradients with noise, their attractions times a factor."""
+        """Return noisy gradients, with attractions multiplied by a factor."""
         if self.variant == "paper":
             gradient = _clipped(factor * attraction - repulsion, self.clip)
             return self._noise.release(gradient, self._source)
@@ -334,7 +333,7 @@ def _check_magnitude(name, array):
 
 
 def _squared_distances(X, others):
-    """Return squared distances, (n, m), from coordinates about the mean, where less cancels."""
+    """Return squared distances, (n, m), of centred rows, which reduces cancellation."""
     center = others.mean(axis=0)
     X, others = X - center, others - center
     squared = X @ (-2.0 * others.T)

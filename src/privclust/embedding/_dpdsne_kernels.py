@@ -1,17 +1,17 @@
-"""Compiled loops of t-SNE for new points among points that stay where they are."""
+"""Compiled loops of t-SNE for new points among fixed points."""
 
 import numpy as np
 
 from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.vectormath import exp_nonpositive
 
-_MAX_BISECTIONS = 60  # bisections of a bandwidth: down to rounding
+_MAX_BISECTIONS = 60  # for a bandwidth: enough to reach rounding errors
 _ENTROPY_TOLERANCE = 1e-6  # of the entropy, in nats
 
 
 @part(fastmath=REORDER)
 def _weigh(distances, least, beta, weights):
-    """Write e^(-beta (d - least)); return their sum and their mean of d - least."""
+    """Write weights e^(-beta (d - least)); return their sum and the weighted mean of d - least."""
     total, moment = 0.0, 0.0
     for j in range(distances.shape[0]):
         excess = distances[j] - least
@@ -26,9 +26,9 @@ def _weigh(distances, least, beta, weights):
 def affinities(distances, entropy):
     """Turn rows of squared distances (n, m) into probabilities of the given entropy, in place.
 
-    p_j is proportional to e^(-beta d_j), with the beta at which the entropy of p is `entropy`, the
-    logarithm of the perplexity. Where ties at the least distance, or points at infinity, leave no
-    such beta, the nearest entropy that there is. Points at distance inf do not take part.
+    p_j is proportional to e^(-beta d_j), with beta such that the entropy of p is `entropy`, the
+    logarithm of the perplexity. If ties at the least distance, or points at infinity, make this
+    impossible, the entropy is the nearest possible one. Points at distance inf are ignored.
     """
     n, m = distances.shape
     weights = np.empty(m)
@@ -42,7 +42,7 @@ def affinities(distances, entropy):
                 spread += row[j] - least
                 counted += 1
             else:
-                row[j] = least + 1e300  # inf - inf and 0 * inf are no numbers; this weighs nothing
+                row[j] = least + 1e300  # weight 0, without NaN from inf - inf or 0 * inf
         beta = counted / spread if spread > 0.0 else 1.0
         low, high = 0.0, np.inf
         for _ in range(_MAX_BISECTIONS):
@@ -62,14 +62,15 @@ def affinities(distances, entropy):
 
 @kernel(fastmath=REORDER)
 def forces(P, Y, points, own_column, attraction, repulsion, spread):
-    r"""Write both parts of the gradient of t-SNE for each new point, and how far one can move.
+    r"""Write both parts of the t-SNE gradient for each new point, and a bound on their change.
 
     With :math:`w_j = 1 / (1 + \|y - z_j\|^2)` and :math:`h_j = 2 w_j (y - z_j)`, attraction (n, k)
     is :math:`\sum_j p_j h_j / \sum_j p_j` and repulsion (n, k) :math:`\sum_j w_j h_j / \sum_j w_j`,
     for weights P (n, m) of at least 0, new points Y (n, k) and points z in columns (k, m).
-    `own_column` is that of the first new point if they are among the points, in order, else -1: a
-    point does not repel itself. `spread` (n,) is an upper bound of :math:`\max_{jl} \|h_j - h_l\|`,
-    the diagonal of the box that holds all h or twice the longest, whichever is less; at most 2.
+    `own_column` is the column of the first new point if the new points are among the points, in
+    order, else -1: a point does not repel itself. `spread` (n,) is an upper bound of
+    :math:`\max_{jl} \|h_j - h_l\|`, at most 2: the diagonal of the bounding box of all h, or twice
+    the longest h if smaller.
     """
     n, m = P.shape
     k = Y.shape[1]

@@ -29,16 +29,15 @@ from privclust.privacy.spectra import detected_subspaces, estimated_moments
 class PrivatePCA(
     PrivateEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    r"""Principal components, about the origin, released with differential privacy.
+    r"""Differentially private principal components, about the origin.
 
     The components are the eigenvectors of the `n_components` largest eigenvalues of the second
-    moments :math:`M = \sum x x'` of rows x, which are divided by `norm_bound` first. They are not
-    centred: the mean would have to be paid for; subtract a centre that is known without the data.
-    The sums are exact: entries of rows are rounded to multiples of 2^-16 of `norm_bound`, a little
-    enlarged, so that the sensitivities below hold of what is computed
-    (``privclust.core.second_moments``). With groups, such as persons with several rows each, every
-    row of n counts 1 / n, and M is that of data in which every group weighs the same: what one
-    group changes M by is what a row may, at most (``privclust.privacy.groups``).
+    moments :math:`M = \sum x x'` of rows x, divided by `norm_bound`. Rows are not centred, since a
+    private mean would use part of the budget; subtract a centre that is known without the data.
+    Entries of rows are rounded to multiples of 2^-16 of a slightly enlarged `norm_bound`, so that
+    sums are exact and the sensitivities below hold for them (``privclust.core.second_moments``).
+    With groups, such as persons with several rows each, a row of a group of n has weight 1 / n, and
+    the sensitivity to a group is that to a row (``privclust.privacy.groups``).
 
     **gaussian**, the default: M plus a symmetric matrix of Gaussian noise ("analyze Gauss"). The
     eigenvectors are post-processing.
@@ -47,82 +46,82 @@ class PrivatePCA(
     - *replace-one*, x by y: :math:`\|x x' - y y'\|_F^2 = \|x\|^4 + \|y\|^4 - 2 (x'y)^2 \le 2`,
       attained by orthogonal unit rows: :math:`\sqrt 2`.
 
-    The noise has deviation :math:`\sigma` on the diagonal and :math:`\sigma / \sqrt 2` beside it,
-    which is the same in each coordinate :math:`M_{ii}`, :math:`\sqrt 2 M_{ij}` of the Frobenius
-    norm; :math:`\sigma` is the least for (epsilon, delta).
+    The standard deviation of the noise is :math:`\sigma` on the diagonal and :math:`\sigma /
+    \sqrt 2` off it: equal in all coordinates :math:`M_{ii}`, :math:`\sqrt 2 M_{ij}` of the
+    Frobenius norm. :math:`\sigma` is the least for (epsilon, delta).
 
-    **mod_sulq**: the same with the noise of MOD-SuLQ, :math:`N(0, s^2)` on every entry of the upper
-    triangle, with :math:`s = n \beta`,
+    **mod_sulq**: as above, with the noise of MOD-SuLQ, :math:`N(0, s^2)` on every entry of the
+    upper triangle, with :math:`s = n \beta`,
 
     .. math:: s = \frac{d+1}{\epsilon} \sqrt{2 \log \frac{d^2+d}{2 \sqrt{2 \pi} \delta}}
                   + \frac{1}{\sqrt{\epsilon}}.
 
-    That is more than is needed: `guarantee_` states the epsilon that follows from s.
+    This is more noise than needed: `guarantee_` states the epsilon that follows from s.
 
-    **exponential** (PPCA): an orthonormal frame V of density proportional to
-    :math:`e^{c\, tr(V' M V)}`, a matrix Bingham distribution. One row adds :math:`\|V'x\|^2`, which
-    lies between 0 and 1, to the exponent's trace.
+    **exponential** (PPCA): an orthonormal frame V with density proportional to
+    :math:`e^{c\, tr(V' M V)}`, a matrix Bingham distribution. One row adds :math:`\|V'x\|^2`,
+    between 0 and 1, to the trace.
 
-    - *replace-one*: the trace changes by something in [-1, 1], the density by a factor of at most
-      :math:`e^c` and its normalisation by another: :math:`c = \epsilon / 2`.
-    - *add-remove*: the trace never falls when a row is added, so that both factors lie in
+    - *replace-one*: the trace changes by a value in [-1, 1]. The density and its normalisation each
+      change by a factor of at most :math:`e^c`: :math:`c = \epsilon / 2`.
+    - *add-remove*: an added row does not decrease the trace. Both factors are therefore in
       :math:`[1, e^c]` and their ratio in :math:`[e^{-c}, e^c]`: :math:`c = \epsilon`.
 
-    For 1, d - 1 and d components the draw is exact and the loss epsilon, pure. For others it is the
-    state of a Gibbs sampler after `n_sweeps` sweeps from a uniformly random frame, private in the
-    limit of many sweeps only, which `guarantee_` says. All draws are made in floating point and by
-    numpy's generator, which is not cryptographic; with ``random_state=None`` the operating system
-    seeds it. `guarantee_` says this too.
+    For 1, d - 1 and d components the draw is exact and epsilon-private. Otherwise it is the state
+    of a Gibbs sampler after `n_sweeps` sweeps from a uniformly random frame, which is private only
+    in the limit of many sweeps. Draws use floating point and numpy's generator, which is not
+    cryptographic; with ``random_state=None`` the operating system seeds it. `guarantee_` states
+    these caveats.
 
-    **What is private** are the components. `transform` projects whatever rows it is given and adds
-    no noise: it protects none of them.
+    **Only the components are private.** `transform` adds no noise and does not protect the rows
+    that it projects.
 
-    Time is :math:`n d^2` (BLAS) and :math:`d^3` for the eigenvectors: with 11,000 rows of 1,280
-    features about a second. With ``random_state=None`` OpenDP draws :math:`d (d + 1) / 2` normal
-    numbers at some 70 microseconds each, a minute for d = 1,280.
+    Time is :math:`n d^2` (BLAS) and :math:`d^3` for the eigenvectors: about a second for 11,000
+    rows of 1,280 features. With ``random_state=None`` OpenDP draws :math:`d (d + 1) / 2` Gaussian
+    numbers at about 70 microseconds each, a minute for d = 1,280.
 
     Parameters
     ----------
     n_components : int
         k, from 1 to n_features.
     epsilon, delta : float
-        Budget; epsilon in nats, positive, delta in (0, 1). ``"exponential"`` uses no delta.
+        Budget; epsilon in nats, positive, delta in (0, 1), not used by ``"exponential"``.
     mechanism : {"gaussian", "exponential", "mod_sulq"}
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data. None takes it from the data, with
         a warning, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
-        any row is taken: one with infinite entries by these alone, and NaN as 0.
+        Treatment of longer rows: clipped to the bound with a warning, or an error. With ``"clip"``
+        any row is accepted: in a row with infinite entries only these count, and NaN is 0.
     neighbours : {"replace_one", "add_remove"}
-        For which neighbours the guarantee is. With ``"add_remove"`` any number of rows is taken,
-        none included, and ``"exponential"`` takes an epsilon up to 931.
+        Neighbour relation. ``"add_remove"`` accepts any number of rows, also 0, and limits epsilon
+        of ``"exponential"`` to 931.
     n_sweeps : int
-        Of the Gibbs sampler of ``"exponential"``, where it is needed.
+        Sweeps of the Gibbs sampler of ``"exponential"``, if needed.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of an entry that is missing (NaN, None) or not a number. ``"drop"``: the row
+        contributes nothing, and `left_out_` counts such rows. ``"middle"``: the entry is replaced
+        by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows; by falling eigenvalue and with a positive largest entry, but for
-        ``"exponential"``, whose frame is turned at random.
+        Orthonormal rows, by decreasing eigenvalue and with a positive largest entry. For
+        ``"exponential"`` a randomly rotated frame.
     explained_ : ndarray of shape (n_components,) or None
-        Eigenvalues of the noisy moments, in squared units of X; too large by what noise adds. None
-        for ``"exponential"``, which releases none.
+        Eigenvalues of the noisy moments, in squared units of X; biased upwards by the noise. None
+        for ``"exponential"``.
     captured_ : ndarray of shape (n_components,) or None
         Estimated sums of squares of the rows along each component, in squared units of X, from the
-        noisy moments alone. None for ``"exponential"``.
+        noisy moments. None for ``"exponential"``.
     second_moments_ : ndarray of shape (n_features, n_features) or None
-        Estimate of the second moments of X themselves, positive semidefinite: the noisy ones
-        without what noise adds to their eigenvalues. None for ``"exponential"``.
+        Positive semidefinite estimate of the second moments of X: the noisy moments, with
+        eigenvalues corrected for the noise. None for ``"exponential"``.
     is_detected_ : bool or None
-        Whether noise cannot have turned the components' span, told from the released moments alone.
-        None for ``"exponential"``.
+        Whether the span of the components can be distinguished from noise, as post-processing of
+        the noisy moments. None for ``"exponential"``.
     left_out_ : privclust.privacy.NoisyCount or None
         The noisy number of rows (of persons, with `groups`) that are left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
@@ -132,15 +131,15 @@ class PrivatePCA(
     Warns
     -----
     NoiseWarning
-        If the released moments alone say that noise decides on the components
-        (``privclust.privacy.spectra``); not for ``"exponential"``, which releases none.
+        If the components cannot be distinguished from noise (``privclust.privacy.spectra``); not
+        for ``"exponential"``.
 
     References
     ----------
     K. Chaudhuri, A. Sarwate and K. Sinha, "Near-optimal differentially private principal
     components", NIPS 2012, and JMLR 14, 2013, Algorithms 1 and 2; C. Dwork, K. Talwar, A. Thakurta
     and L. Zhang, "Analyze Gauss: optimal bounds for privacy-preserving principal component
-    analysis", STOC 2014; what `second_moments_` is made by is in ``privclust.privacy.spectra``.
+    analysis", STOC 2014. For the correction of `second_moments_` see ``privclust.privacy.spectra``.
 
     Examples
     --------
@@ -199,7 +198,7 @@ class PrivatePCA(
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return the coordinates of rows along the components. Adds no noise to them.
+        """Return the coordinates of rows along the components, without noise.
 
         Parameters
         ----------
@@ -250,7 +249,7 @@ class PrivatePCA(
 
     def _draw_frame(self, rows, radius, source, leaks, caveats, records):
         """Release a draw of the matrix Bingham distribution."""
-        # compiled code, which the other mechanisms need not wait for
+        # imported here: the other mechanisms need not wait for compiled code
         from privclust.bingham import IN_FLOATING_POINT, sample_matrix_bingham
 
         d, k = rows.shape[1], self.n_components
@@ -270,7 +269,7 @@ class PrivatePCA(
         self._charged(promise, records, source)
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
-        start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # owes nothing to the data
+        start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # independent of the data
         frame = sample_matrix_bingham(
             draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
         )
@@ -278,7 +277,7 @@ class PrivatePCA(
         self.explained_ = self.captured_ = self.second_moments_ = self.is_detected_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
-        """Raise a ValueError if moments of rows, or of the most there may be, are too large."""
+        """Raise a ValueError if moments are too large for the sampler, at the largest n."""
         from privclust.bingham import LARGEST_CONCENTRATION
 
         number, most = f"n_samples={n_samples}", n_samples
@@ -312,13 +311,13 @@ class PrivatePCA(
 
 
 def _moments(groups: Groups | None, rows: np.ndarray, length: float) -> FixedPoint:
-    """Return the sum of x x' over rows in units of a length, or over groups of their mean."""
+    """Return the sum of x x' over rows, or of its group means, in units of a length."""
     terms = ((size, [second_moments(part, length)]) for size, part in by_size(groups, rows))
     return weighted_sums(terms, spread=rows.shape[1])[0]
 
 
 def _leading(matrix, k):
-    """Return eigenvectors of the k largest eigenvalues as rows, and those, largest first."""
+    """Return eigenvectors (as rows) and values of the k largest eigenvalues, descending."""
     d = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(d - k, d - 1), check_finite=False)
     rows = np.ascontiguousarray(vectors[:, ::-1].T)

@@ -1,4 +1,4 @@
-"""PrivateMail: a query released as part of an embedding, or by a map of public data, with noise."""
+"""PrivateMail: noisy release of a query, in an embedding or by a map fitted to public data."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity
 
-_BLOCK_QUERIES = 64  # queries whose kernels with the public set are made together
-_LEAST_NOISE, _LARGEST_NOISE = 1e-150, 1e150  # of noise whose squares are ordinary numbers
+_BLOCK_QUERIES = 64  # queries per block of kernels with the public set
+_LEAST_NOISE, _LARGEST_NOISE = 1e-150, 1e150  # limits within which squares are normal numbers
 _LARGEST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
 _LABEL_LEAK = (
     "the query's label, which is private, is used again in the iterations after the noise, which "
@@ -60,46 +60,45 @@ class PrivateMail(LabelledEmbedding):
     r"""Private release of a query image's features, for retrieval of its nearest neighbours.
 
     The client has one query and shares a public, labelled set with the server. `fit` computes
-    once what concerns public images alone; `release` returns, for each query, what leaves the
-    client. Neighbouring inputs differ in the query, features and label alike (replace-one).
+    everything that depends only on public images. `release` returns the client's message for each
+    query. Neighbouring inputs differ in the query, both features and label (replace-one).
 
     **variant="paper"**: Fig. 4 and Algorithm 1 as printed. One iterate of `SMLQ` on query and
-    public set, from a start Q that everybody knows; Gaussian noise of standard deviation
-    :math:`\sqrt{2 \ln(1.25 / \delta)} \Delta / \epsilon` on all rows, :math:`\Delta` by Theorem 2;
-    then T iterates with the Laplacian of the released embedding itself, and the labels.
+    public set is computed from a public start Q. Gaussian noise of standard deviation
+    :math:`\sqrt{2 \ln(1.25 / \delta)} \Delta / \epsilon` is added to all rows, with :math:`\Delta`
+    by Theorem 2. T iterates follow, with the labels and the Laplacian of the released embedding.
 
-    **variant="code"**: as released. Other weights (see `SMLQ`), :math:`\Delta` with c for
-    :math:`c^2`, the variance :math:`2 \ln(1.25 / \delta) \Delta^2 / \epsilon^2` passed as a
-    standard deviation (so that results depend on `init_scale`), the released embedding and every
-    later iterate rescaled to Frobenius norm :math:`\sqrt n`.
+    **variant="code"**: the authors' code. It has other weights (see `SMLQ`), :math:`\Delta` with c
+    for :math:`c^2`, and the variance :math:`2 \ln(1.25 / \delta) \Delta^2 / \epsilon^2` passed as a
+    standard deviation, so that results depend on `init_scale`. The released embedding and all later
+    iterates are rescaled to Frobenius norm :math:`\sqrt n`.
 
-    ``obfuscate=True`` is Algorithm 1 whole: a row for each class follows the public ones, in the
-    order of the classes, the query in its own class's and a random public image, a dummy, in each
-    other. :math:`L_Y` is then the same for every query, later iterates are post-processing, and the
-    guarantee is that of the noise, by a sensitivity proved for an exchange of the query
-    (`iterate_sensitivity`) rather than by Theorem 2. Without dummies, as in the released code, the
-    query's label is in :math:`L_Y` *after* the noise, and nothing is guaranteed.
-    ``label_after_noise=False`` takes it out: the query (with dummies, all class rows) then has a
-    row and column of zeros in :math:`L_Y`, and the guarantee is that of the noise again.
+    ``obfuscate=True`` is the complete Algorithm 1: one row per class follows the public rows, in
+    the order of the classes. The query has the row of its class; each other row is a dummy, a
+    random public image. :math:`L_Y` is then the same for every query, and later iterates are
+    post-processing. The guarantee uses a proved sensitivity to a replaced query
+    (`iterate_sensitivity`) instead of Theorem 2. Without dummies, as in the authors' code, the
+    query's label is in :math:`L_Y` *after* the noise, and there is no guarantee. With
+    ``label_after_noise=False`` the query (with dummies, all class rows) has a row and column of
+    zeros in :math:`L_Y`, and the guarantee is that of the noise.
 
-    **variant="corrected"**: the query's label is never used. ``released="feature"``: features of
-    norm 1, less the public mean, are mapped to the public set's linear discriminants, divided by
-    their norm, rounded to multiples of 2^-30, and released with Gaussian noise. Two such vectors
-    are at most :math:`\Delta = 2` apart, which opposite ones attain, and sigma is the least that is
-    (epsilon, delta)-private. (Rounded ones are kept within the ball by a factor of
-    :math:`1 + 2^{-30} \sqrt k`, by which the noise is larger than stated.)
-    ``released="embedding"``: the first iterate's row of the query
-    without labels, but for a constant :math:`\tfrac12 \sum_j p_j Q_j` with weights p from the
-    kernel with public images; it is linear in Q and so is its sensitivity, half the diameter of
-    the weighted means of Q with kernel values in :math:`[e^{-4 / h}, 1]`, h the kernel's width
-    (`privclust.embedding._smlq_sensitivity.weighted_mean_diameter`): `init_scale` changes nothing.
-    The other rows of the iterate are functions of public data but for the query's weight: to
-    release them helps nobody. At equal (epsilon, delta) the feature is the default, since the noise
-    is the same in units of the sensitivity and the discriminants fill the ball that it is for,
-    while a kernel as wide as the printed one maps all images to a small part of that diameter.
+    **variant="corrected"**: the query's label is not used. ``released="feature"``: features of norm
+    1, minus the public mean, are mapped to the linear discriminants of the public set, divided by
+    their norm, rounded to multiples of 2^-30, and released with Gaussian noise. The distance of two
+    such vectors is at most :math:`\Delta = 2`, attained by opposite ones, and sigma is the least
+    that is (epsilon, delta)-private. (A factor :math:`1 + 2^{-30} \sqrt k` keeps rounded vectors in
+    the ball and increases the noise accordingly.) ``released="embedding"``: the query's row of the
+    first iterate without labels, up to a constant: :math:`\tfrac12 \sum_j p_j Q_j` with weights p
+    from the kernel with public images. Its sensitivity is half the diameter of the weighted means
+    of Q with kernel values in :math:`[e^{-4 / h}, 1]`, h the kernel's width
+    (`privclust.embedding._smlq_sensitivity.weighted_mean_diameter`). Row and sensitivity are linear
+    in Q, so that `init_scale` has no effect. The other rows depend on the query only by its kernel
+    weights and are not released. The feature is the default: relative to the sensitivity the noise
+    is equal, but discriminants fill the ball, while a kernel as wide as the printed one maps all
+    images to a small part of the diameter.
 
-    A client that asks q times spends q times as much: guarantees are for one query, and open
-    ledgers are charged for each.
+    Guarantees are for one query: q queries spend q times the budget, and open ledgers are charged
+    for each.
 
     Parameters
     ----------
@@ -107,33 +106,33 @@ class PrivateMail(LabelledEmbedding):
         Columns of the embedding, k; None: 2, and for the discriminants their number, the number
         of public classes less 1 (at most n_features).
     alpha, sigma, init_scale, n_iter, kernel
-        See `SMLQ`. T = `n_iter` counts iterates after the noise. ``kernel=None`` is the
-        variant's, and eq. (2) with ``"corrected"``.
+        See `SMLQ`. T = `n_iter` counts iterates after the noise. ``kernel=None`` is the kernel of
+        the variant, and eq. (2) with ``"corrected"``.
     epsilon, delta : float
         Budget of one query: epsilon in nats, positive; delta in (0, 1).
     variant : {"corrected", "paper", "code"}
     label_after_noise : bool or None
-        Whether iterates after the noise use the query's label. None: as printed and released;
-        with ``"corrected"`` it cannot be.
+        Whether iterates after the noise use the query's label. None: as in the variant; never with
+        ``"corrected"``.
     obfuscate : bool
-        Whether the query goes among dummies; not with ``"corrected"``, which needs none.
+        Whether to hide the query among dummies; not with ``"corrected"``, which needs none.
     released : {"feature", "embedding"}
-        Of the variant ``"corrected"``.
+        Released vector of the variant ``"corrected"``.
     start_seed : int
-        Draws Q. Public: client and server share it, the guarantee takes it as known.
+        Seed of Q. It is public: client and server share it, and the guarantee assumes it is known.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Draws the noise. None for release (needs ``privclust[secure]``), else for reproduction.
+        Source of the noise. None for release (needs ``privclust[secure]``), else for reproduction.
 
     Attributes
     ----------
     sensitivity_ : float
-        What the noise is scaled by.
+        Sensitivity for the scale of the noise.
     noise_scale_ : float
         Standard deviation of the noise.
     guarantee_ : privclust.privacy.Guarantee
-        Of one query's release.
+        Guarantee of the release of one query.
     start_ : ndarray of shape (n_public + 1, n_components)
-        Q; the query is last. With dummies (n_public + n_classes, n_components). Not for the
+        Q; the query is last. With dummies (n_public + n_classes, n_components). Not set for
         discriminants.
     classes_ : ndarray
         Public labels.
@@ -188,15 +187,15 @@ class PrivateMail(LabelledEmbedding):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Compute what concerns the public images alone, and how much noise a query needs.
+        """Fit to the public images, and calibrate the noise for one query.
 
         Parameters
         ----------
         X : array-like of shape (n_public, n_features)
             Public features, finite; rows are divided by their norm.
         y : array-like of shape (n_public,)
-            Public labels, integers; with ``variant`` other than ``"corrected"`` all whole numbers
-            from the least to the largest are labels that a query may have.
+            Public labels, integers; with ``variant`` other than ``"corrected"`` a query may have
+            any label from the least to the largest.
 
         Returns
         -------
@@ -205,8 +204,8 @@ class PrivateMail(LabelledEmbedding):
         Raises
         ------
         ValueError
-            If X or y is not as described, the public set has fewer rows than components or two
-            classes, Theorem 2 bounds nothing, or a parameter is out of its range.
+            If X or y is not as described, the public set has fewer rows than components or fewer
+            than two classes, Theorem 2 gives no bound, or a parameter is out of its range.
         """
         X, y = self._labelled(X, y)
         self._check_parameters(len(X))
@@ -223,28 +222,28 @@ class PrivateMail(LabelledEmbedding):
         return self
 
     def release(self, X: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
-        """Return what leaves the client, for each query by itself.
+        """Return the released rows for each query separately.
 
         Parameters
         ----------
         X : array-like of shape (n_queries, n_features)
-            Finite; rows are divided by their norm. That others are refused tells of them, and is
-            outside of the guarantee.
+            Finite; rows are divided by their norm. The error for other rows is not covered by the
+            guarantee.
         y : array-like of shape (n_queries,) or None
-            Their labels, integers; not used, and not asked for, with ``variant="corrected"``.
+            Labels of the queries, integers; not used with ``variant="corrected"``.
 
         Returns
         -------
         ndarray
             With ``"corrected"`` of shape (n_queries, n_components). Else of shape (n_queries,
-            n_public + 1, n_components): the embedding after the last iterate, the query last; with
-            dummies n_public + n_classes, the query in the place of its class in `classes_`.
+            n_public + 1, n_components): the embedding after the last iterate, the query last. With
+            dummies n_public + n_classes rows, the query at the position of its class in `classes_`.
 
         Raises
         ------
         ValueError
             If X is not as described, or labels are missing, out of the public range or, with
-            dummies, not among public ones.
+            dummies, not public labels.
         """
         check_is_fitted(self)
         X = private_records(self, X, dtype=[np.float64, np.float32], reset=False).rows
@@ -260,17 +259,17 @@ class PrivateMail(LabelledEmbedding):
         return embeddings
 
     def _release_map(self, images):
-        """Return images of queries with noise; those on the sphere are rounded within the ball."""
-        if self.released == "embedding":  # whose sensitivity provides for rounding
+        """Return mapped queries with noise; unit vectors are rounded within the unit ball."""
+        if self.released == "embedding":  # the sensitivity includes rounding
             return self._noise.release(images, self._source)
         margin = unit_margin(images.shape[1], SUM_BITS)
         whole = np.rint(np.ldexp(images.astype(np.float64) / margin, SUM_BITS)).astype(np.int64)
         return self._noise.release(FixedPoint(whole, SUM_BITS), self._source) * margin
 
     def public_map(self, X: ArrayLike) -> np.ndarray:
-        """Return rows under the map that public data define, without noise.
+        """Return rows under the map fitted to public data, without noise.
 
-        It is what `release` adds noise to with ``variant="corrected"``, and what a server applies
+        With ``variant="corrected"``, `release` adds noise to the result. A server applies the map
         to its own images to compare them with a release.
 
         Parameters
@@ -284,7 +283,7 @@ class PrivateMail(LabelledEmbedding):
         Raises
         ------
         ValueError
-            If X is not as described or the variant is another.
+            If X is not as described or the variant is not ``"corrected"``.
         """
         check_is_fitted(self)
         if self.variant != "corrected":
@@ -297,26 +296,26 @@ class PrivateMail(LabelledEmbedding):
             mean, directions = self._map
             return unit_rows((unit_rows(X) - mean) @ directions)
         weights = self._weights(unit_rows(X)).astype(np.float64)
-        np.maximum(weights, self._least, out=weights)  # rounding may not pass the sensitivity
+        np.maximum(weights, self._least, out=weights)  # rounding must not exceed the sensitivity
         means = weights @ self.start_[:-1]
         return 0.5 * means / weights.sum(axis=1, keepdims=True)
 
     def iterate_sensitivity(self, unit: float = 1.0) -> float:
-        """Return how far another query can move the first iterate, as proved.
+        """Return a proved sensitivity of the first iterate to a replaced query.
 
-        Guarantees of the printed and the released form rest on it, not on Theorem 2. Without
-        dummies it is for this public set; with them, where an exchange of the query exchanges two
-        rows, for any.
+        The guarantees of ``"paper"`` and ``"code"`` use it instead of Theorem 2. Without dummies it
+        is for this public set. With dummies a replaced query changes two rows, and the bound holds
+        for any public set.
 
         Parameters
         ----------
         unit : float
-            That the start is measured in, such as `init_scale`.
+            Unit of the start, such as `init_scale`.
 
         Returns
         -------
         float
-            In that unit; infinite where a public image is alone.
+            In that unit; infinite if a public image has no neighbour.
 
         Raises
         ------
@@ -364,7 +363,7 @@ class PrivateMail(LabelledEmbedding):
         )
 
     def _public_kernel(self):
-        """Return the rows that a query adds, and the public kernel as they want it."""
+        """Return the class of rows that a query adds, and the public kernel in its format."""
         if not self.obfuscate:
             return QueryRow, FeatureLaplacian(self._public, self._width)
         kernel = self._weights(self._public).astype(np.float64)
@@ -373,11 +372,11 @@ class PrivateMail(LabelledEmbedding):
 
     def _calibrate(self):
         if self.variant == "corrected":
-            # the bound is a number that everybody knows, so that noise is calibrated in its units
+            # the bound is public: noise is calibrated once, in units of the bound
             unit = _unit_sigma(float(self.epsilon), float(self.delta))
             self.noise_scale_ = self.sensitivity_ * unit
             return
-        # the formula of Fig. 4, at every epsilon, though its proof is for epsilon up to 1
+        # the formula of Fig. 4 at every epsilon, although its proof needs epsilon up to 1
         scale = math.sqrt(2.0 * math.log(1.25 / self.delta)) * self.sensitivity_ / self.epsilon
         self.noise_scale_ = scale if self.variant == "paper" else scale * scale
         if not _LEAST_NOISE <= self.noise_scale_ <= _LARGEST_NOISE:
@@ -430,15 +429,15 @@ class PrivateMail(LabelledEmbedding):
         return y - self._values[0]
 
     def _scaled(self, X):
-        """Return rows as kernels take them: of norm 1, as printed."""
+        """Return rows scaled to norm 1, as printed, for kernels."""
         return unit_rows(X)
 
     def _label_kernel(self):
-        """Return which weights labels have, see `label_matrix`."""
+        """Return the kind of label weights, see `label_matrix`."""
         return self.variant
 
     def _uses_label(self):
-        """Return whether iterates after the noise know the query's label."""
+        """Return whether iterates after the noise use the query's label."""
         default = self.variant != "corrected"
         return default if self.label_after_noise is None else self.label_after_noise
 
@@ -491,6 +490,6 @@ class PrivateMail(LabelledEmbedding):
 
 @lru_cache(maxsize=256)
 def _unit_sigma(epsilon, delta):
-    """Calibrate once for all fits with one budget."""
+    """Return sigma for sensitivity 1, cached by budget."""
     unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
     return analytic_gaussian_sigma(unit, epsilon, delta)

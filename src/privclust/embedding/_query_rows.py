@@ -1,4 +1,4 @@
-"""The rows that a query adds to the public ones: its own, or one of each class (Algorithm 1)."""
+"""The rows that a query adds to the public ones: one row, or one per class (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from privclust.embedding._smlq import FLOORS, LabelLaplacian, label_matrix
 from privclust.embedding._smlq_kernels import first_iterate
 from privclust.embedding._smlq_sensitivity import exchanged_sensitivity, proved_sensitivity
 
-_MAX_LABELS = 4096  # weights between all labels are held as a matrix
+_MAX_LABELS = 4096  # weights between all labels are kept as a matrix
 
 
 def label_range(classes: np.ndarray) -> np.ndarray:
-    """Return all labels that a query may have, from the public ones in order."""
+    """Return all labels that a query may have, from the sorted public labels."""
     low, high = int(classes[0]), int(classes[-1])
     if high - low >= _MAX_LABELS:
         raise ValueError(
@@ -23,7 +23,7 @@ def label_range(classes: np.ndarray) -> np.ndarray:
 
 
 class QueryRow:
-    """The query is one row, after the public rows."""
+    """The query as one row after the public rows."""
 
     def __init__(self, features, y, values, start, *, alpha, width, variant) -> None:
         self._y, self._values, self._start = y, values, start
@@ -35,14 +35,14 @@ class QueryRow:
         self._classes = np.append(np.searchsorted(values, y), 0)
 
     def classes(self, label: int | None) -> np.ndarray:
-        """Return all rows' labels as places in `values`, -1 for no label, which `label` may be."""
+        """Return the labels of all rows as indices into `values`, -1 without label (None)."""
         self._classes[-1] = -1 if label is None else label
         return self._classes
 
     def first_iterates(self, weights, labels, rng) -> np.ndarray:
         """Return first iterates (m, k, n_rows), transposed.
 
-        `weights` (m, n) are kernels of the queries and public images, `labels` (m,) places in
+        `weights` (m, n) are kernel values of queries and public images, `labels` (m,) indices into
         `values`.
         """
         columns = np.empty((len(weights), *self._columns.shape))
@@ -54,7 +54,7 @@ class QueryRow:
         return columns
 
     def sensitivity(self, unit: float) -> float:
-        """Return how far another query moves the first iterate, in that unit."""
+        """Return the sensitivity of the first iterate to a replaced query, in that unit."""
         return proved_sensitivity(
             self._degrees, self._products.T / unit, self._start / unit, self._y, self._values,
             alpha=self._alpha, width=self._width, variant=self._variant,
@@ -62,10 +62,9 @@ class QueryRow:
 
 
 class ClassRows:
-    """A row of each class: the query in its own class's, a dummy in each other.
+    """One row per class: the query for its own class, a dummy for each other class.
 
-    Rows come in the order of the classes and start from the same rows of Q, whatever the query is,
-    so that neither their order nor their labels depend on it.
+    The order, labels and starts (rows of Q) of these rows do not depend on the query.
     """
 
     def __init__(self, kernel, y, values, start, *, alpha, width, variant) -> None:
@@ -86,7 +85,7 @@ class ClassRows:
         self._degrees, self._products = others.sum(axis=1), self._columns[:, : len(y)] @ others
 
     def classes(self, label: int | None) -> np.ndarray:
-        """Return all rows' labels as places in `values`; for None, class rows have none."""
+        """Return the labels of all rows as indices into `values`; for None, -1 for class rows."""
         return self._unlabelled if label is None else self._classes
 
     def draw(self, n_queries: int, rng: np.random.Generator) -> np.ndarray:
@@ -95,7 +94,7 @@ class ClassRows:
         return self._by_class[self._first + places.astype(np.int64)]
 
     def first_iterates(self, weights, labels, rng) -> np.ndarray:
-        """As of `QueryRow`; a dummy of the query's class is drawn as well, and not used."""
+        """As in `QueryRow`; a dummy is also drawn for the query's class, and not used."""
         columns = np.empty((len(weights), *self._columns.shape))
         places = np.searchsorted(self._classes[self._n_public :], labels)
         dummies = self.draw(len(weights), rng)
@@ -120,7 +119,7 @@ class ClassRows:
         out += self._columns
 
     def sensitivity(self, unit: float) -> float:
-        """Return how far another query moves the first iterate, in that unit."""
+        """Return the sensitivity of the first iterate to a replaced query, in that unit."""
         n_classes = len(self._counts)
         return exchanged_sensitivity(
             self._start / unit, self._labelled / unit, n_classes, self._width

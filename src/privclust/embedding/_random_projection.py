@@ -28,9 +28,9 @@ from privclust.privacy.sensitivity import Sensitivity
 PER_CALL = "for one transform of each row: a row that is transformed m times is released m times"
 _UNBOUNDED = "sums of rows without a norm bound are rounded by an amount that has no bound either"
 _MATRIX_BITS = 20  # entries of P are multiples of 2^-20
-_DOUBLE_BITS, _INTEGER_BITS = 53, 63  # of integers that doubles and int64 hold
-_DEVIATIONS = 64.0  # of noise, for which there is room in int64
-_BLOCK = 64  # rows whose sums are made together
+_DOUBLE_BITS, _INTEGER_BITS = 53, 63  # bits of integers in float64 and int64
+_DEVIATIONS = 64.0  # int64 has room for noise up to this number of standard deviations
+_BLOCK = 64  # rows that are summed together
 _ROUNDING = np.finfo(np.float64).eps
 
 
@@ -42,33 +42,33 @@ class PrivateRandomProjection(
     TransformerMixin,
     BaseEstimator,
 ):
-    r"""Rows projected at random, each released with Gaussian noise.
+    r"""Random projection of rows, each released with Gaussian noise.
 
-    `fit` draws a matrix P of shape (d, k) with entries :math:`N(0, 1/k)`, which is public and owes
-    nothing to the data. `transform` returns :math:`X P + N(0, \sigma^2)`, with fresh noise at every
-    call: **each call is a release** of the rows it is given. Rows are released one by one, so that
-    a query, a matrix of one row, costs the same alone as among others.
+    `fit` draws a public matrix P of shape (d, k) with entries :math:`N(0, 1/k)`, independent of the
+    data. `transform` returns :math:`X P + N(0, \sigma^2)`, with fresh noise at every call: **each
+    call is a release** of its rows. Rows are released separately, so that the privacy loss of a row
+    does not depend on other rows.
 
-    P is known when the noise is chosen, so that its sensitivity is exact and needs no bound that
-    holds with high probability only. :math:`\sigma` is the least with which the normal mechanism of
-    that sensitivity is (epsilon, delta)-private.
+    P is drawn before the noise is calibrated, so that the sensitivity is exact rather than a bound
+    with high probability. :math:`\sigma` is the least for which the Gaussian mechanism with this
+    sensitivity is (epsilon, delta)-private.
 
-    - ``neighbours="row"``: one whole row x is replaced by another y, both of norm at most R.
+    - ``neighbours="row"``: one row x is replaced by another y, both of norm at most R.
       :math:`\|(x - y)' P\| \le 2 R \|P\|_2`, attained by plus and minus the first left singular
       vector of P. No other row of the output changes. As d grows this tends to
       :math:`2 R (1 + \sqrt{d / k})`, while :math:`\|x'P\|` stays near :math:`\|x\|`.
       Entries of P are multiples of 2^-20, and those of rows are rounded to multiples of 2^-b of R,
-      b at most 30, so that :math:`x'P` is a sum of integers below 2^53: it is exact, depends on x
-      alone whatever else is transformed with it, and gets its noise as an integer. R is a little
-      enlarged (by :math:`\sqrt d\, 2^{-b}`), so that rounded rows keep to it.
+      b at most 30. :math:`x'P` is then an exact sum of integers below 2^53, independent of other
+      rows in the call, and receives integer noise. R is enlarged by a factor of
+      :math:`1 + \sqrt d\, 2^{-b}`, so that rounded rows are within the bound.
     - ``neighbours="attribute"``, as published: one entry of one row changes by at most 1, in units
       of X, and :math:`\|(x - y)' P\| \le \max_i \|P_{i\cdot}\|`, the longest row of P, attained.
-      Rows are not clipped to a ball then, which would spread a change of one entry over all:
-      longer rows than `norm_bound` are refused. `guarantee_` is always about whole rows: it states
-      the epsilon that follows from :math:`2 R \|P\|_2` with this noise, ``"none"`` without a
-      `norm_bound`, and in its notes the attribute's. A row is summed up by itself, in the order of
-      its entries; what rounding adds is in the sensitivity where there is a `norm_bound`, and has
-      no bound without one, as `guarantee_` says.
+      Rows are not clipped to a ball, which would spread a change of one entry over all: rows longer
+      than `norm_bound` raise an error. `guarantee_` is always for whole rows. It states the epsilon
+      that follows from :math:`2 R \|P\|_2` with this noise (``"none"`` without a `norm_bound`), and
+      that for one attribute in its notes. Each row is summed in the order of its entries. The
+      sensitivity includes the rounding of sums, which has no bound without a `norm_bound`, as
+      `guarantee_` states.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ class PrivateRandomProjection(
     epsilon, delta : float
         Budget of one transform of a row; epsilon in nats, positive, delta in (0, 1).
     neighbours : {"row", "attribute"}
-        What the noise is scaled for.
+        Neighbour relation for the scale of the noise.
     norm_bound : float or None
         R, the largest Euclidean norm of a row, known without the data. None takes it from the data
-        of `fit`, warns, and leaves no guarantee; for ``"attribute"`` it asks for no bound.
+        of `fit`, warns, and leaves no guarantee; for ``"attribute"`` None means no bound.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: clipped to the bound, with a warning, or refused. Drawn in,
-        any row is taken: one with infinite entries by these alone, and NaN as 0.
+        Treatment of longer rows: clipped to the bound with a warning, or an error. With ``"clip"``
+        any row is accepted: in a row with infinite entries only these count, and NaN is 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -92,13 +92,13 @@ class PrivateRandomProjection(
     components_ : ndarray of shape (n_components, n_features)
         P', as in scikit-learn's random projections. Public.
     sensitivity_ : privclust.privacy.Sensitivity
-        That of P which the noise is scaled by, in the units of X.
+        Sensitivity for the scale of the noise, in the units of X.
     sigma_ : float
         Standard deviation of the noise.
     norm_bound_ : float or None
         R as used.
     guarantee_ : privclust.privacy.Guarantee
-        Of one transform of each row, for replaced rows.
+        Guarantee of one transform of each row, for replace-one.
     n_features_in_ : int
 
     References
@@ -136,13 +136,13 @@ class PrivateRandomProjection(
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the projection and choose the noise.
+        """Draw the projection and calibrate the noise.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Only its number of features is used if `norm_bound` is given. Without one, what follows
-            from the rows is charged to open ledgers already here.
+            Only the number of features is used if `norm_bound` is given. Otherwise open ledgers are
+            charged for the bound taken from the rows.
         y : None
             Not used.
 
@@ -177,7 +177,7 @@ class PrivateRandomProjection(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers, or any where they are clipped to a `norm_bound`.
+            Finite numbers, or any numbers if rows are clipped to a `norm_bound`.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class PrivateRandomProjection(
         Raises
         ------
         ValueError
-            If X is not finite, has another number of features, or a row too long and refused.
+            If X is not finite, has another number of features, or a row is too long.
         """
         check_is_fitted(self)
         X = private_records(self, X, reset=False).rows
@@ -201,11 +201,11 @@ class PrivateRandomProjection(
         return projected * unit
 
     def _calibrate(self):
-        """Set the noise, and how finely rows are rounded: sums and noisy sums need their room."""
-        # magnitudes in the sum of a row of norm 1 add up to the longest column of P at most
+        """Set the noise, and the largest number of bits of rows for which (noisy) sums fit."""
+        # terms of the sum for a row of norm 1 add up to the longest column of P at most
         room = _DOUBLE_BITS - 1 - _bits_before_point(np.linalg.norm(self.components_, axis=1).max())
         self._bits = min(SUM_BITS, room - _MATRIX_BITS)
-        for _ in range(2):
+        for _ in range(2):  # sigma depends on the bits, by the enlarged R, and the bits on sigma
             self.sensitivity_ = self._sensitivity()
             self.sigma_ = analytic_gaussian_sigma(self.sensitivity_, self.epsilon, self.delta)
             if self.neighbours == "attribute":
@@ -214,7 +214,7 @@ class PrivateRandomProjection(
             self._bits = max(min(self._bits, room - _MATRIX_BITS), FACTOR_BITS)
 
     def _integers(self, rows, unit):
-        """Return projected rows in a unit, exact."""
+        """Return exact projections of rows in a unit."""
         matrix = np.ldexp(self.components_.T, _MATRIX_BITS)
         products = np.empty((len(rows), matrix.shape[1]), dtype=np.int64)
         step = unit * 2.0**-self._bits
@@ -224,7 +224,7 @@ class PrivateRandomProjection(
         return FixedPoint(products, self._bits + _MATRIX_BITS)
 
     def _unit(self):
-        """Return R, enlarged so that rounded rows of norm R have norm 1 at most."""
+        """Return R, enlarged so that rounded rows in units of it have norm at most 1."""
         return self.norm_bound_ * unit_margin(self.components_.shape[1], self._bits)
 
     @property
@@ -232,7 +232,7 @@ class PrivateRandomProjection(
         return len(self.components_)
 
     def _bounded(self, X, norm_bound):
-        """Return rows within the ball, its radius and what the data told of it."""
+        """Return rows within the ball, its radius, and leaks of the data by the radius."""
         if self.neighbours == "row":
             return bounded_rows(X, norm_bound, self.out_of_bounds)
         if norm_bound is None:
@@ -240,7 +240,7 @@ class PrivateRandomProjection(
         return bounded_rows(X, norm_bound, "error")
 
     def _row_sensitivity(self):
-        """Return 2 R |P|: of a whole row, with what rounding may add."""
+        """Return the sensitivity to a row, 2 R |P|, plus rounding."""
         P, rounding = self.components_, 1.0 + 8.0 * max(self.components_.shape) * _ROUNDING
         value = 2.0 * self._unit() * float(np.linalg.norm(P, 2)) * rounding
         if self.neighbours == "attribute":
@@ -258,7 +258,7 @@ class PrivateRandomProjection(
         return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
 
     def _rounding_of_sums(self):
-        """Return by how much the rounding of two rows' sums may differ: d terms, twice."""
+        """Return a bound on the difference of the rounding errors of two sums of d terms."""
         n_terms = self.components_.shape[1] + 2
         return (
             2.0 * n_terms * _ROUNDING * self.norm_bound_ * float(np.linalg.norm(self.components_))
@@ -278,7 +278,7 @@ class PrivateRandomProjection(
             caveats = (*caveats, _UNBOUNDED)
         else:
             whole = self._row_sensitivity()
-        clipper = self if self.neighbours == "row" else None  # others refuse rows
+        clipper = self if self.neighbours == "row" else None  # "attribute" does not clip
         noise = self._noise.against(replace(whole, proof="|(x - y)'P| <= 2 R |P|, P public"))
         return Guarantee.of(
             [noise.statement("projected row", flaw=flaw)],
@@ -291,15 +291,15 @@ class PrivateRandomProjection(
 
 
 def _bits_before_point(value):
-    """Return the least e for which a number is below 2^e."""
+    """Return the least e such that a number is below 2^e."""
     return math.frexp(float(value))[1]
 
 
 @kernel()
 def _project(rows, matrix, projected):
-    """Write rows times a matrix (d, k), each row summed up in the order of its entries.
+    """Write rows times a matrix (d, k), each row summed in the order of its entries.
 
-    Rows are taken in blocks that are transposed, so that the loops over a block vectorise.
+    Blocks of rows are transposed, so that the loops over a block vectorise.
     """
     n_features = rows.shape[1]
     block, sums = np.zeros((n_features, _BLOCK)), np.empty(_BLOCK)

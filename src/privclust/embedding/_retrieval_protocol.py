@@ -1,4 +1,4 @@
-"""The protocol of private retrieval as two objects and the messages between them."""
+"""The protocol of private retrieval: a client, a server and the messages between them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from privclust.embedding._privatemail import PrivateMail
 from privclust.embedding._smlq import SMLQ, checked_labels
 from privclust.metrics.retrieval import nearest
 
-_GALLERY_STREAM = 1  # of the server's own start, beside the public one
+_GALLERY_STREAM = 1  # random stream of the start for the gallery, next to the public start
 
 
 @dataclass(frozen=True)
 class Message:
-    """What leaves the client, all of it.
+    """The complete message of a client.
 
     Attributes
     ----------
     queries : ndarray of shape (n_queries, n_components)
-        Rows to be looked up: the query, or the query among dummies.
+        Rows to look up: the query, or the query among dummies.
     anchors : ndarray of shape (n_public, n_components) or None
-        Where the client's embedding has the public images, for alignment; None where queries are
-        in public coordinates.
+        Public images in the client's embedding, for alignment; None if queries are in public
+        coordinates.
     k : int
-        How many neighbours of each are asked for.
+        Number of neighbours requested for each row.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Message:
             object.__setattr__(self, name, values.astype(np.float64))
 
     def __str__(self) -> str:
-        """Return what is sent, in words, with the first numbers."""
+        """Return a summary of the message, with the first numbers."""
         n, width = self.queries.shape
         anchors = "no anchors" if self.anchors is None else f"{len(self.anchors)} anchors"
         lines = [f"{self.k} nearest of {n} row{'s'[: n > 1]} of {width} numbers, {anchors}"]
@@ -73,13 +73,13 @@ class Message:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Return the message as text; numbers survive exactly."""
+        """Return the message as JSON; numbers are exact."""
         anchors = None if self.anchors is None else self.anchors.tolist()
         return json.dumps({"queries": self.queries.tolist(), "anchors": anchors, "k": self.k})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Message:
-        """Return the message in a text, or raise a ValueError that says what is wrong with it."""
+        """Return the message of a JSON text, or raise a ValueError if it is malformed."""
         try:
             content = json.loads(text)
             queries = np.asarray(content["queries"], dtype=np.float64)
@@ -92,30 +92,30 @@ class Message:
 
 
 class RetrievalClient:
-    """The side that has a private image and a public set.
+    """The client, with a private image and a public set.
 
     Parameters
     ----------
     model : PrivateMail
-        How to release; it is cloned and fitted to the public set.
+        Settings of the release; the model is cloned and fitted to the public set.
     X_public : array-like of shape (n_public, n_features)
     y_public : array-like of shape (n_public,)
     obfuscate : bool
-        Whether the query goes among dummies (P_r of Algorithm 1), a public image of every other
-        class, in the order of the classes: labels and order are then the same for every query, and
-        with ``variant="paper"`` the noise hides which row is not public (see `PrivateMail`). k
-        images come back for each class. With ``variant="code"`` the noise is too small for that.
-        With ``"corrected"`` there is nothing to hide and dummies are refused.
+        Whether to hide the query among dummies (P_r of Algorithm 1): one public image of every
+        other class, in the order of the classes. Labels and order are then the same for every
+        query, and with ``variant="paper"`` the noise hides which row is not public (see
+        `PrivateMail`). With ``variant="code"`` the noise is too small for this. The reply has k
+        images per class. ``"corrected"`` needs no dummies and does not accept them.
 
     Attributes
     ----------
     model_ : PrivateMail
-        With its `guarantee_`, of one call of `ask`.
+        The fitted model; its `guarantee_` is for one call of `ask`.
 
     Raises
     ------
     ValueError
-        If dummies are refused, or see `PrivateMail.fit`.
+        If dummies are not accepted, or see `PrivateMail.fit`.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class RetrievalClient:
         label : int or None
             Not used with ``variant="corrected"``.
         k : int
-            How many neighbours to ask for.
+            Number of neighbours to request.
 
         Returns
         -------
@@ -179,12 +179,12 @@ class RetrievalClient:
         return Message(rows[self._n_public :], rows[: self._n_public], k)
 
     def read(self, reply: np.ndarray) -> np.ndarray:
-        """Return the neighbours of the query itself, from the reply to the last message.
+        """Return the neighbours of the query from the reply to the last message.
 
         Parameters
         ----------
         reply : ndarray of shape (n_queries, k)
-            Of `RetrievalServer.answer`.
+            Result of `RetrievalServer.answer`.
 
         Returns
         -------
@@ -194,14 +194,14 @@ class RetrievalClient:
 
 
 class RetrievalServer:
-    """The side that has the gallery.
+    """The server, with the gallery.
 
     Parameters
     ----------
     model : PrivateMail
         The public settings: variant, alpha, sigma, T, the seed of the start.
     X_public, y_public
-        As the client has them, in the same order.
+        The client's public set, in the same order.
     X_gallery : array-like of shape (n_gallery, n_features)
     y_gallery : array-like of shape (n_gallery,) or None
         Needed for the embedding of ``variant="paper"`` and ``"code"``.
@@ -209,10 +209,10 @@ class RetrievalServer:
     Attributes
     ----------
     gallery_ : ndarray of shape (n_gallery, n_components)
-        What is searched: the gallery's embedding together with the public set (`SMLQ`), or its
-        image under the public map.
+        The searched rows: the gallery in a joint embedding with the public set (`SMLQ`), or under
+        the public map.
     anchors_ : ndarray of shape (n_public, n_components) or None
-        Where that embedding has the public set.
+        The public set in that embedding.
 
     Raises
     ------
@@ -231,7 +231,7 @@ class RetrievalServer:
         y_gallery: ArrayLike | None = None,
     ) -> None:
         if model.variant == "corrected":
-            # the map and no noise: nothing here is random, so a seed is no matter
+            # only the map is used, without noise: the seed has no effect
             public = clone(model).set_params(random_state=0).fit(X_public, y_public)
             self.gallery_, self.anchors_ = public.public_map(X_gallery), None
             return
@@ -271,7 +271,7 @@ class RetrievalServer:
         Parameters
         ----------
         released : ndarray
-            Of `PrivateMail.release`; of a release among dummies, public rows and the query's.
+            Result of `PrivateMail.release`; with dummies, only the public rows and the query's row.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class RetrievalServer:
     def answer(self, message: Message) -> np.ndarray:
         """Return the gallery rows nearest to each of the message's queries.
 
-        Nothing is changed: several threads may call it at once.
+        Several threads may call this method at once.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class RetrievalServer:
         Raises
         ------
         ValueError
-            If the message does not fit the gallery.
+            If the message does not match the gallery.
         """
         is_aligned = self.anchors_ is None
         if (message.anchors is None) != is_aligned:

@@ -23,21 +23,21 @@ WIDTHS = {
 }
 KERNELS = {"paper": "sigma", "code": "sigma^2"}
 FLOORS = {"paper": 0.0, "code": 1e-9}
-_SQUARABLE = Real(1e-100, inclusive=True, at_most=1e100)  # its square is an ordinary number
+_SQUARABLE = Real(1e-100, inclusive=True, at_most=1e100)  # its square is a normal number
 PARAMETERS = {
     "alpha": Real(inclusive=True, at_most=1e100),
     "sigma": _SQUARABLE,
     "init_scale": _SQUARABLE,
 }
-_STRIPE_ROWS = 512  # rows of the kernel made at once: 22 MB in float32 at 11,000 samples
-_KEPT_BYTES = 500_000_000  # a kernel up to this size is kept, a larger one made anew each time
+_STRIPE_ROWS = 512  # rows of the kernel per stripe: 22 MB in float32 at 11,000 samples
+_KEPT_BYTES = 500_000_000  # kernels up to this size are kept, larger ones recomputed
 
 
 class LabelledEmbedding(BaseEstimator):
-    """What embeddings of samples with integer labels ask of both."""
+    """Base class of embeddings of samples with integer labels."""
 
     def _labelled(self, X, y):
-        """Return at least two finite samples, as floats, and their labels as int64."""
+        """Return at least two finite samples as floats, and their labels as int64."""
         if y is None:
             raise ValueError("y: requires y to be passed, but the target y is None: give labels")
         floats = [np.float64, np.float32]
@@ -59,29 +59,30 @@ class SMLQ(LabelledEmbedding):
 
     .. math:: Z_t = Z_{t-1} + \tfrac12 D^{-1} (\alpha L_Y - L_X) Z_{t-1}
 
-    lowers :math:`v(Z) = \operatorname{tr} Z' L_X Z - \alpha \operatorname{tr} Z' L_Y Z` (eq. 3):
-    samples that look alike are drawn together, those whose labels are alike are kept from it.
+    decreases :math:`v(Z) = \operatorname{tr} Z' L_X Z - \alpha \operatorname{tr} Z' L_Y Z` (eq. 3):
+    samples with similar features attract each other, samples with similar labels repel each other.
 
-    **When it does (Theorem 1).** With :math:`S = Z_t - Z_{t-1}`, so that
+    **Conditions (Theorem 1).** With :math:`S = Z_t - Z_{t-1}`, so that
     :math:`-2 D S = (L_X - \alpha L_Y) Z_{t-1}`,
 
     .. math:: v(Z_t) - v(Z_{t-1}) = -4 \operatorname{tr} S' D S
               + \operatorname{tr} S' (L_X - \alpha L_Y) S
               \le -2 \operatorname{tr} S' D S - \alpha \operatorname{tr} S' L_Y S,
 
-    because weights that are not negative give :math:`L_X \preceq 2 D`. The last term is at most 0
-    where :math:`L_Y` is positive semidefinite: with ``variant="paper"`` the objective falls at
-    every step for every :math:`\alpha \ge 0`, start and bandwidth. It has no minimum to fall to
-    other than 0 or minus infinity, v being a quadratic form: as t grows the embedding either
-    collapses or grows without bound, along the eigenvectors of
-    :math:`D^{-1} (\alpha L_Y - L_X)` of largest modulus. With ``variant="code"`` :math:`L_Y` is
-    *negative* semidefinite, the theorem does not apply, and with labels that are far apart the
-    objective, now at least 0, grows: see `objectives_`. For n labels spread evenly over 0 .. C - 1
-    the largest eigenvalue of :math:`-L_Y` is about :math:`n C / \pi^2`, and D about n: an iterate
-    multiplies the embedding along its eigenvector, a half wave over the labels, by
-    :math:`\tfrac12 - \alpha C / (2 \pi^2)` and what varies within a class by about
-    :math:`\tfrac12`. From :math:`C = 2 \pi^2 / \alpha` on, 33 at the default, samples come to lie
-    on a curve by their labels, whatever their features, in the fewer iterates the larger C.
+    because nonnegative weights give :math:`L_X \preceq 2 D`. The last term is at most 0 if
+    :math:`L_Y` is positive semidefinite: with ``variant="paper"`` the objective decreases at every
+    step for every :math:`\alpha \ge 0`, start and bandwidth. As a quadratic form, v has infimum 0
+    or minus infinity: as t grows, the embedding collapses or grows without bound, along the
+    eigenvectors of :math:`D^{-1} (\alpha L_Y - L_X)` of largest modulus.
+
+    With ``variant="code"`` :math:`L_Y` is *negative* semidefinite and the theorem does not apply.
+    If labels are far apart the objective, now at least 0, increases: see `objectives_`. For n
+    labels spread evenly over 0 .. C - 1 the largest eigenvalue of :math:`-L_Y` is about
+    :math:`n C / \pi^2`, and D is about n. An iterate multiplies the embedding by
+    :math:`\tfrac12 - \alpha C / (2 \pi^2)` along the eigenvector, a half wave over the labels, and
+    variation within classes by about :math:`\tfrac12`. For :math:`C \ge 2 \pi^2 / \alpha`, 33 at
+    the default, samples converge to a curve ordered by label, for any features; the larger C, the
+    faster.
 
     =================  ===================================  =======================================
     variant            ``"paper"``                          ``"code"`` (as released)
@@ -90,15 +91,15 @@ class SMLQ(LabelledEmbedding):
                        (eq. 2)
     label weights      the same kernel of the labels,       :math:`-\tfrac12 J \Delta J`, where
                        taken as numbers                     :math:`\Delta_{ij} = |y_i - y_j|`, J
-                                                            takes means off: :math:`L_Y = \tfrac12
+                                                            centres: :math:`L_Y = \tfrac12
                                                             J \Delta J`
     degree 0           the sample stays (pseudo-inverse)    1e-9 in place of 0
     =================  ===================================  =======================================
 
-    **Cost.** Rows of the feature kernel are made in stripes by matrix products in the precision of
-    X, half of them by symmetry: :math:`n^2 d` operations, and :math:`n^2` bytes of float32 (twice
-    that for float64) kept up to 500 MB in all; above, each iterate makes them anew. At n = 11,000,
-    d = 1,280 that is 1.5e11 operations once and 260 MB in float32, and 6e8 operations an iterate.
+    **Cost.** Half of the symmetric feature kernel is computed in stripes by matrix products in the
+    precision of X: :math:`n^2 d` operations. Up to 500 MB of it, :math:`2 n^2` bytes in float32 and
+    twice that in float64, are kept; larger kernels are recomputed in each iterate. At n = 11,000,
+    d = 1,280 this is 1.5e11 operations once and 260 MB in float32, and 6e8 operations per iterate.
     The label Laplacian acts through the C classes in :math:`O(n k + C^2 k)`.
 
     Parameters
@@ -111,26 +112,26 @@ class SMLQ(LabelledEmbedding):
         Bandwidth of the Gaussian kernels, positive; of features of norm 1.
     init_scale : float, default 1e-8
         Standard deviation :math:`\sigma_q` of the random start, positive. The embedding is linear
-        in its start.
+        in the start.
     n_iter : int, default 5
         T, at least 1.
     variant : {"paper", "code"}
     kernel : {"sigma", "sigma^2", "2 sigma^2"} or None
-        What squared distances are divided by. None: eq. (2), or as released. The paper's appendix
-        has a third (eq. 11), ``"2 sigma^2"``.
+        Divisor of squared distances. None: as in the variant. The paper's appendix has a third
+        kernel (eq. 11), ``"2 sigma^2"``.
     init : ndarray of shape (n_samples, n_components) or None
         The start; None draws it.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Draws the start.
+        Source of the start.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The last iterate. Nothing about it is private.
+        The last iterate. It is not private.
     iterates_ : ndarray of shape (n_iter + 1, n_samples, n_components)
         The start and all iterates.
     objectives_ : ndarray of shape (n_iter + 1,)
-        v of each.
+        v of the start and of all iterates.
     n_features_in_ : int
 
     References
@@ -174,7 +175,7 @@ class SMLQ(LabelledEmbedding):
         X : array-like of shape (n_samples, n_features)
             Finite; rows are divided by their norm (a row of zeros stays). float32 stays float32.
         y : array-like of shape (n_samples,)
-            Labels, integers; their differences count.
+            Labels, integers; their differences are used as distances.
 
         Returns
         -------
@@ -208,7 +209,7 @@ class SMLQ(LabelledEmbedding):
         return self
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """Return the embedding of the samples that it is fitted to; see `fit`."""
+        """Fit the model and return the embedding of X; see `fit`."""
         return self.fit(X, y).embedding_
 
     def _width(self):
@@ -231,13 +232,13 @@ class SMLQ(LabelledEmbedding):
 
 
 def _step(Z, features, labels, alpha):
-    """Return the step of eq. (4) from Z and the objective at Z."""
+    """Return the step of eq. (4) from Z, and the objective at Z."""
     slope = alpha * labels.dot(Z) - features.dot(Z)
     return 0.5 * features.inverse_degrees[:, None] * slope, -float((Z * slope).sum())
 
 
 def kernel_width(sigma: float, kernel: str) -> float:
-    """Return what the kernel divides squared distances by."""
+    """Return the divisor of squared distances in the kernel."""
     return float(WIDTHS[kernel](sigma))
 
 
@@ -259,7 +260,7 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    largest = np.abs(X).max(axis=1, keepdims=True)  # squares of what remains cannot overflow
+    largest = np.abs(X).max(axis=1, keepdims=True)  # scaled squares cannot overflow
     scaled = X / np.where(largest > 0, largest, 1)
     norms = np.linalg.norm(scaled, axis=1, keepdims=True)
     return scaled / np.where(norms > 0, norms, 1)
@@ -280,10 +281,9 @@ def checked_labels(y, name: str = "y") -> np.ndarray:
 
 
 def label_matrix(values: np.ndarray, variant: str, width: float) -> np.ndarray:
-    """Return weights between labels, or their distances for the released code, shape (C, C).
+    """Return weights between labels, or distances for ``"code"``, shape (C, C).
 
-    With ``"one-hot"`` the weights are those of unit vectors in place of numbers: a reading of the
-    paper, which has integers.
+    ``"one-hot"`` uses unit vectors instead of integers, another reading of the paper.
     """
     distances = np.abs(values[:, None] - values).astype(np.float64)
     if variant == "one-hot":
@@ -292,7 +292,7 @@ def label_matrix(values: np.ndarray, variant: str, width: float) -> np.ndarray:
 
 
 class LabelLaplacian:
-    """The label Laplacian as an operator that goes through classes."""
+    """The label Laplacian as an operator, computed through classes."""
 
     def __init__(self, y: np.ndarray, variant: str, width: float) -> None:
         values, self._classes = np.unique(y, return_inverse=True)
@@ -309,8 +309,8 @@ class LabelLaplacian:
 class FeatureLaplacian:
     """The Laplacian of a Gaussian kernel of rows as an operator, in stripes.
 
-    Squared distances are divided by `width`. `floor` stands for a degree of 0 where one divides by
-    it; 0 makes that a pseudo-inverse. A kernel of up to `kept_bytes` is kept.
+    Squared distances are divided by `width`. In the inverse, `floor` replaces a degree of 0; with 0
+    it is a pseudo-inverse. A kernel of up to `kept_bytes` is kept.
     """
 
     def __init__(
@@ -349,7 +349,7 @@ class FeatureLaplacian:
 
 
 def kernel_in_place(products, row_squares, column_squares, width) -> None:
-    """Turn inner products into ``exp(-|x - x'|^2 / width)``; rounding leaves no negative square."""
+    """Turn inner products into ``exp(-|x - x'|^2 / width)``, with squares clipped at 0."""
     products *= 2
     products -= row_squares[:, None]
     products -= column_squares

@@ -1,8 +1,8 @@
 """Compiled loops of supervised manifold learning queries: products with graph Laplacians.
 
-Embeddings are few columns, so the loops over samples are the inner ones and run along rows of the
-transposed embedding. They add to vectors and reduce none, so that they become vector instructions
-without any sum being reordered.
+Embeddings have few columns, so that inner loops run over samples, along rows of the transposed
+embedding. They add to vectors rather than reduce them, so that they vectorise without reordering
+sums.
 """
 
 import math
@@ -14,21 +14,22 @@ from privclust.core.vectormath import exp_nonpositive
 
 _UNIT_ROUNDOFF = 2.0**-53
 _MAX_DEGREES = 24
-_TOGETHER = 4  # rows of a stripe that are taken at once
+_TOGETHER = 4  # rows of a stripe that are processed together
 
 
 @kernel(fastmath={"contract"})
 def add_stripe(stripe, start, columns, products):
     """Add a stripe of a symmetric kernel, times an embedding, to `products` (k, n).
 
-    The stripe (b, n - start) has rows start .. start + b of the kernel, from column `start` on;
-    both it and its transpose count, their common square once. The embedding (k, n) is transposed.
+    The stripe (b, n - start) has rows start .. start + b of the kernel, from column `start` on. The
+    stripe and its transpose are added, their common square once. The embedding (k, n) is
+    transposed.
     """
     n_rows, width = stripe.shape
     k = columns.shape[0]
     sums = np.zeros((k, n_rows))
     last = n_rows - n_rows % _TOGETHER
-    for a in range(0, last, _TOGETHER):  # few rows stay in the cache for all columns
+    for a in range(0, last, _TOGETHER):  # these rows stay in the cache for all columns
         for c in range(k):
             _add_rows(stripe, a, columns[c, start:], products[c, start:])
             _row_sums(stripe, a, columns[c, start:], sums[c])
@@ -45,7 +46,7 @@ def add_stripe(stripe, start, columns, products):
 
 @part(fastmath={"contract"})
 def _add_rows(stripe, a, column, product):
-    """Add four rows, each times its entry of a column; `product` is read and written once."""
+    """Add four rows, each times its entry of a column, with one pass over `product`."""
     first, second, third, fourth = stripe[a], stripe[a + 1], stripe[a + 2], stripe[a + 3]
     p, q, r, s = column[a], column[a + 1], column[a + 2], column[a + 3]
     for b in range(product.size):
@@ -57,7 +58,7 @@ def _add_rows(stripe, a, column, product):
 
 @part()
 def _row_sums(stripe, a, column, sums):
-    """Write four rows' products with a column, beyond the square; four sums do not wait in turn."""
+    """Write the products of four rows with a column, beyond the square, as independent sums."""
     first, second, third, fourth = stripe[a], stripe[a + 1], stripe[a + 2], stripe[a + 3]
     p = q = r = s = 0.0
     for b in range(stripe.shape[0], column.size):
@@ -71,7 +72,7 @@ def _row_sums(stripe, a, column, sums):
 
 @part()
 def _row_sum(row, column, start):
-    """Return a row's product with a column from an entry on."""
+    """Return the product of a row with a column, from entry `start` on."""
     total = 0.0
     for b in range(start, column.size):
         total += row[b] * column[b]
@@ -82,9 +83,9 @@ def _row_sum(row, column, start):
 def label_product(columns, classes, matrix, is_centred, out):
     """Write the label Laplacian times an embedding (k, n) to `out`, in O(n k + C^2 k).
 
-    `classes` (n,) has -1 for a sample without label: its row and column of the Laplacian are zero.
-    `matrix` (C, C) has weights between classes; or, if `is_centred`, distances D between labels:
-    the Laplacian is ``J D J / 2`` then rather than that of a graph.
+    `classes` (n,) is -1 for a sample without label: its row and column of the Laplacian are zero.
+    `matrix` (C, C) holds weights between classes. If `is_centred` it holds distances D between
+    labels, and the Laplacian is ``J D J / 2``.
     """
     _label_product(columns, classes, matrix, is_centred, out)
 
@@ -136,13 +137,13 @@ def _label_product(columns, classes, matrix, is_centred, out):
 def first_iterate(
     weights, degrees, products, start, classes, matrix, is_centred, alpha, floor, out
 ):
-    """Write the first iterate of the public samples and one query, which comes last, to `out`.
+    """Write the first iterate of the public samples and of one query, the last, to `out`.
 
-    Everything about pairs of public samples is given, so that a query costs O(n_public k):
-    `degrees` (n_public,) are the row sums of their kernel, `products` (k, n_public) is that kernel
-    times the start, transposed. `weights` (n_public,) is the kernel of the query and them; `start`
-    and `out` are (k, n_public + 1). `floor` stands for a degree of 0; 0 leaves such a sample where
-    it is. For classes, matrix and is_centred see `label_product`.
+    Sums over pairs of public samples are given, so that a query takes O(n_public k) operations:
+    `degrees` (n_public,) are the row sums of their kernel, `products` (k, n_public) is this kernel
+    times the start, transposed. `weights` (n_public,) is the kernel of the query with the public
+    samples. `start` and `out` are (k, n_public + 1). `floor` replaces a degree of 0; with 0 such a
+    sample does not move. For classes, matrix and is_centred see `label_product`.
     """
     n_public = weights.size
     _label_product(start, classes, matrix, is_centred, out)
@@ -166,7 +167,7 @@ def first_iterate(
 
 @part(fastmath={"contract"})
 def fill_kernel(columns, width, kernel):
-    """Write ``exp(-|z_i - z_j|^2 / width)`` of an embedding, zero on the diagonal, and row sums."""
+    """Write the kernel ``exp(-|z_i - z_j|^2 / width)`` with zero diagonal; return its row sums."""
     k, n = columns.shape
     degrees = np.zeros(n)
     for i in range(n):
@@ -186,7 +187,7 @@ def fill_kernel(columns, width, kernel):
 
 @part(fastmath={"contract"})
 def _centred(columns):
-    """Return columns (k, n) less their means, which takes nothing from differences of samples."""
+    """Return columns (k, n) minus their means."""
     k, n = columns.shape
     centred = np.empty((k, n))
     for c in range(k):
@@ -200,11 +201,11 @@ def _centred(columns):
 
 @part(fastmath={"contract"})
 def series_degree(columns, width, counts):
-    """Return the degree at which `fill_factors` has all digits of the kernel, -1 if there is none.
+    """Return the degree at which `fill_factors` gives the kernel to full precision, or -1.
 
-    ``exp(-|z - y|^2 / w) = exp(-|z|^2 / w) exp(-|y|^2 / w) exp(2 z'y / w)``, and the series of the
-    last factor, cut after degree m, errs by at most ``s^(m + 1) / (m + 1)! exp(2 s)`` of the kernel
-    itself, where s is the largest ``2 |z'y| / w``.
+    ``exp(-|z - y|^2 / w) = exp(-|z|^2 / w) exp(-|y|^2 / w) exp(2 z'y / w)``. Truncating the series
+    of the last factor after degree m has a relative error of at most
+    ``s^(m + 1) / (m + 1)! exp(2 s)``, where s is the largest ``2 |z'y| / w``.
     """
     k, n = columns.shape
     largest = 0.0
@@ -226,10 +227,10 @@ def series_degree(columns, width, counts):
 
 @part(fastmath={"contract"})
 def fill_factors(columns, width, monomials, factors):
-    """Write F (p, n) with ``F'F`` the kernel of an embedding around 0, as a series; see above.
+    """Write F (p, n) with ``F'F`` the kernel of a centred embedding; see `series_degree`.
 
-    Row a is ``exp(-|z|^2 / w) sqrt((2 / w)^|a| / a!) z^a``; `monomials` has for each but the first
-    the row that it is made from, the component that multiplies it, and that one's exponent.
+    Row a is ``exp(-|z|^2 / w) sqrt((2 / w)^|a| / a!) z^a``. Row a of `monomials` holds the row that
+    a is computed from, the component that multiplies that row, and the exponent of the component.
     """
     k, n = columns.shape
     for i in range(n):
@@ -272,11 +273,11 @@ def later_iterates(
 ):
     """Iterate an embedding (k, n) by the Laplacian of its own kernel, in place.
 
-    The kernel, of width `width`, is made once, from the embedding as it was released. Where that is
-    small beside the width it is a short series, a product of thin matrices, which takes O(n) an
-    iterate in place of O(n^2); see `series_terms`. With `is_scaled` the released embedding and each
-    iterate are brought to Frobenius norm sqrt(n). `space` is (n, n); for the others see
-    `first_iterate`.
+    The kernel of width `width` is computed once, from the released embedding. If distances are
+    small compared with the width, the kernel is evaluated as a short series, a product of thin
+    matrices, in O(n) instead of O(n^2) per iterate; see `series_terms`. With `is_scaled` the
+    released embedding and each iterate are scaled to Frobenius norm sqrt(n). `space` is (n, n); for
+    other arguments see `first_iterate`.
     """
     k, n = columns.shape
     if is_scaled:
@@ -314,10 +315,10 @@ def later_iterates(
 
 
 def series_terms(n_components, n_samples):
-    """Return the monomials of the series that `later_iterates` may use: counts and (counts[-1], 3).
+    """Return the numbers of monomials up to each degree, and the monomials (n, 3) by degree.
 
-    Counts are those up to each degree, at most a quarter of the samples. The monomials come by
-    degree: which one each is made from, the component that multiplies it, its exponent.
+    For the series in `later_iterates`, with at most a quarter as many monomials as samples. A row
+    holds the parent monomial, the component that multiplies it, and the component's exponent.
     """
     monomials, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
     for degree in range(1, _MAX_DEGREES):
@@ -337,7 +338,7 @@ def series_terms(n_components, n_samples):
 
 @part()
 def _rescale(columns):
-    """Bring an embedding to Frobenius norm sqrt(n), unless it is zero."""
+    """Scale an embedding to Frobenius norm sqrt(n), unless it is zero."""
     total = 0.0
     for c in range(columns.shape[0]):
         for i in range(columns.shape[1]):

@@ -1,4 +1,4 @@
-"""How far one query can move an embedding: the printed bound, a search, and what can be proved."""
+"""Sensitivity of an embedding to one query: the printed bound, a search, and proved bounds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix
 from privclust.embedding._smlq_kernels import first_iterate, label_product
 from privclust.privacy.sensitivity import Neighbours
 
-_N_DIRECTIONS = 24  # directions of the changed record that the search tries with each arrangement
-_N_FEATURES = 3  # of the features that the search arranges
-_MEAN_ROUNDING = 4.0 * np.finfo(np.float64).eps  # times the terms: of two means' difference
+_N_DIRECTIONS = 24  # directions of the changed record per arrangement in the search
+_N_FEATURES = 3  # dimension of the features in the search
+_MEAN_ROUNDING = 4.0 * np.finfo(np.float64).eps  # per term, of the difference of two means
 _DIAMETER_SQUARED = 4.0 + 1e-4  # of the unit ball, with the rounding of float32
 
 
@@ -25,22 +25,22 @@ def sensitivity_constant(
     r"""Return the constant M of Theorem 2, :math:`M = n M_{ij} + M_{ii}` of eqs. (7) and (8).
 
     As printed. The proof (eqs. 9, 29) bounds :math:`\sum_j [\cdot]_{ij}^2`, the *square* of the
-    norm of a row, and calls it the norm: what follows from it is :math:`\sqrt M`, more than M
-    wherever M < 1, as it is at the default parameters.
+    norm of a row, and uses it as the norm. It therefore proves :math:`\sqrt M`, which exceeds M if
+    M < 1, as at the default parameters.
 
     Parameters
     ----------
     n : int
-        Samples without the one that is added, at least 1.
+        Number of samples without the added one, at least 1.
     alpha : float
         Not negative.
     sigma : float
-        Positive; of the kernel :math:`e^{-|x - x'|^2 / (2 \sigma^2)}` of eq. (11).
+        Positive; width of the kernel :math:`e^{-|x - x'|^2 / (2 \sigma^2)}` of eq. (11).
     n_classes : int
         c + 1, at least 1.
     variant : {"paper", "code"}
         ``"code"`` has :math:`e^{-c / (2 \sigma^2)}` for :math:`e^{-c^2 / (2 \sigma^2)}` in the
-        third term of eq. (7), as released.
+        third term of eq. (7), as in the authors' code.
 
     Returns
     -------
@@ -49,8 +49,8 @@ def sensitivity_constant(
     Raises
     ------
     ValueError
-        If an argument is out of its range, a denominator is not positive, so that the formula
-        bounds nothing (at :math:`n e^{-2 / \sigma^2} \le 1` or so), or M is not positive.
+        If an argument is out of its range, M is not positive, or a denominator is not positive (at
+        about :math:`n e^{-2 / \sigma^2} \le 1`), so that the formula gives no bound.
 
     References
     ----------
@@ -131,10 +131,10 @@ def sensitivity_bound(
 
 @dataclass(frozen=True)
 class WorstPair:
-    """The neighbouring data sets that move the first iterate most, of those a search has seen.
+    """The neighbouring data sets with the largest change of the first iterate in a search.
 
-    `change` is the Frobenius norm of the difference, `bound` that of Theorem 2. The record that
-    differs is given in both; the counterpart of an added one is zeros.
+    `change` is the Frobenius norm of the difference, `bound` that of Theorem 2. `records` are the
+    two versions of the differing record; an added record has a counterpart of zeros.
     """
 
     change: float
@@ -161,27 +161,28 @@ def search_sensitivity(
     n_steps: int = 50,
     random_state: RandomState = None,
 ) -> WorstPair:
-    """Search for the pair of neighbours that moves the first iterate most.
+    """Search for the pair of neighbours with the largest change of the first iterate.
 
-    All points at one place, at two opposite ones, spread over a sphere, with labels that agree,
-    are split between the extremes or are random; the record that differs lies with, against or
-    across them. Then a climb from the worst: parts of the points and labels are drawn anew.
+    Initial arrangements have all points at one place, at two opposite places or spread over a
+    sphere, with labels that are equal, split between the extremes or random. The differing record
+    has the same, the opposite or other directions. Hill climbing then starts at the worst
+    arrangement and redraws parts of the points or labels.
 
     Parameters
     ----------
     n : int
-        Samples that both data sets have.
+        Number of common samples of both data sets.
     alpha, sigma, n_classes, n_components
         As in `SMLQ`; labels are 0 to n_classes - 1.
     kernel : {"sigma", "sigma^2", "2 sigma^2"}
         The bound is for the last.
     relation : {"add-remove", "replace-one"}
-        The paper's, an added record against a row and a label of zeros; or one exchanged for
-        another.
+        The paper's relation, an added record against a row and a label of zeros; or a replaced
+        record.
     n_steps : int
-        Of the climb, at least 0; O(n^2) each.
+        Steps of hill climbing, at least 0; O(n^2) each.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Draws the start Q, of standard deviation 1, and the arrangements.
+        Source of the start Q, of standard deviation 1, and of the arrangements.
 
     Returns
     -------
@@ -191,7 +192,7 @@ def search_sensitivity(
     Raises
     ------
     ValueError
-        If an argument is out of its range or Theorem 2 bounds nothing.
+        If an argument is out of its range or Theorem 2 gives no bound.
 
     Examples
     --------
@@ -236,7 +237,7 @@ class _Search:
             yield X, self._rng.integers(self._n_classes, size=n)
 
     def perturbed(self, X, y):
-        """Return the arrangement with a random part drawn anew or made alike."""
+        """Return the arrangement with a random part of labels or points redrawn."""
         rng, n = self._rng, len(X)
         X, y = X.copy(), y.copy()
         part = rng.random(n) < rng.choice([0.01, 0.1, 0.5])
@@ -249,7 +250,7 @@ class _Search:
         return X, y
 
     def worst_record(self, X, y):
-        """Return the largest change by the one record that differs, with X, y and both records."""
+        """Return the largest change by one differing record, with X, y and both records."""
         weights = np.exp(-_squares(X, X) / self._width)
         np.fill_diagonal(weights, 0.0)
         degrees, products = weights.sum(axis=1), self._start[:, :-1] @ weights
@@ -286,10 +287,10 @@ def _squares(a, b):
 def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
     """Return a bound on the distance of two weighted means of rows, weights in [least, 1].
 
-    Along an axis the largest mean has weight 1 on the largest coordinates and `least` on the
-    others, for some split of the sorted coordinates: that extent is exact. Extents of the axes are
-    the sides of a box, whose diagonal this is: at most sqrt(k) above the diameter. What rounding
-    may add to means of so many terms is added, which counts where `least` is close to 1.
+    Along an axis, the largest mean has weight 1 on the largest coordinates and `least` on the
+    others, for some split of the sorted coordinates, which gives the exact extent. The bound is the
+    diagonal of the box of these extents, at most sqrt(k) times the diameter. It includes a bound on
+    rounding, which matters if `least` is close to 1.
     """
     rounding = _MEAN_ROUNDING * len(rows) / least * np.abs(rows).max()
     extents = [
@@ -318,12 +319,12 @@ def proved_sensitivity(
     width: float,
     variant: str,
 ) -> float:
-    r"""Return how far the query alone can move the first iterate, the public samples given.
+    r"""Return the sensitivity of the first iterate to the query, for given public samples.
 
-    Replace-one: any feature of norm 1 and any of the labels for any other. With w the kernel of
-    query and public sample i, in :math:`[e^{-4/h}, 1]` (h the kernel's width; 4 and a little, since
-    features may be float32), and :math:`\ell_i` row i of :math:`L_Y Q`, which depends on the query
-    by its label only,
+    Replace-one: any features of norm 1 and any label are replaced by any others. Let w be the
+    kernel of query and public sample i, in :math:`[e^{-4/h}, 1]` (h the kernel's width; slightly
+    more than 4, since features may be float32). Row i of :math:`L_Y Q`, :math:`\ell_i`, depends on
+    the query only by its label. Then
 
     .. math:: Z_i = \tfrac12 Q_i + \tfrac12 \frac{\alpha \ell_i + s_i + w q}{d_i + w}
               = \tfrac12 (Q_i + q) + \tfrac12 \frac{\alpha \ell_i + s_i - d_i q}{d_i + w}
@@ -332,11 +333,11 @@ def proved_sensitivity(
     start), and :math:`Z = \frac12 q + \frac12 (\alpha \ell / D + \sum_j p_j Q_j)` for the query,
     with :math:`D = \sum_j w_j` and p the weights over D. Two values of a quotient u / v differ by
     at most :math:`|u - u'| / v_{min} + |u'| (1 / v_{min} - 1 / v_{max})`; the last sum is a
-    weighted mean (`weighted_mean_diameter`). Rows add up in squares.
+    weighted mean (`weighted_mean_diameter`). The squares of the bounds for rows add up.
 
     `degrees` (n,) are d, `products` (n, k) are s, `start` (n + 1, k) is Q and q, y the public
-    labels and `label_values` every label that a query may have; for the others see `SMLQ`. In the
-    units of the start; infinite where a degree is 0.
+    labels and `label_values` all labels that a query may have; for the others see `SMLQ`. The
+    result is in the units of the start; infinite if a degree is 0.
     """
     values = np.union1d(checked_labels(y), checked_labels(label_values, "label_values"))
     matrix = label_matrix(values, variant, width)
@@ -358,32 +359,32 @@ def proved_sensitivity(
 def exchanged_sensitivity(
     start: np.ndarray, labelled: np.ndarray, n_classes: int, width: float
 ) -> float:
-    r"""Return how far an exchange of the query can move Algorithm 1's first iterate.
+    r"""Return the sensitivity of Algorithm 1's first iterate to a replaced query.
 
-    Rows are n public images and then one of each of C classes, in their order: the query in its
-    own class's row, a dummy, drawn from public images, in each other. A draw of a dummy for *every*
-    class, the query's too, is independent of the query; given it, the query (x, c) exchanged for
-    (x', c') changes two rows at most, c from x to its dummy and c' from its dummy to x' (one, if
-    c = c'), and no label: :math:`L_Y`, and so :math:`\ell = \alpha L_Y Q`, is the same for every
-    query. A bound that holds whatever the other rows are holds for each draw, hence for their
-    mixture; and iterates after the noise, which use its output and :math:`L_Y`, are
-    post-processing.
+    Rows are n public images, then one row per class: the query for its class, a dummy drawn from
+    public images for each other. Assume that a dummy is drawn for *every* class, independently of
+    the query. Given these draws, replacing the query (x, c) by (x', c') changes at most two rows: c
+    from x to its dummy and c' from its dummy to x' (one row if c = c'). Labels do not change, so
+    that :math:`L_Y` and :math:`\ell = \alpha L_Y Q` are the same for every query. A bound for any
+    other rows holds for each draw, hence for their mixture. Iterates after the noise use only its
+    output and :math:`L_Y`: they are post-processing.
 
-    Let row a alone change, among N with features of norm 1 and kernel values in [e, 1],
+    Let only row a change, among N rows with features of norm 1 and kernel values in [e, 1],
     :math:`e = e^{-4 / h}`. For another row i let d be its degree without a, in
-    :math:`[(N - 2) e, N - 2]`, m the mean of Q that it has without a, and w its weight to a:
+    :math:`[(N - 2) e, N - 2]`, m its weighted mean of Q without a, and w its weight to a:
 
     .. math:: 2 Z_i = Q_i + Q_a + \frac{\ell_i + d (m - Q_a)}{d + w}.
 
-    Two values of w differ in the quotient by at most
-    :math:`(1 - e) (|\ell_i| + d R_a) / ((d + e)(d + 1))`, :math:`R_a` being the largest distance
-    from :math:`Q_a` to the box of the rows of Q; :math:`1 / ((d + e)(d + 1))` falls in d, and
-    :math:`d / ((d + e)(d + 1))` does from :math:`\sqrt e` on. The row's own iterate is
+    For two values of w the quotient differs by at most
+    :math:`(1 - e) (|\ell_i| + d R_a) / ((d + e)(d + 1))`, where :math:`R_a` is the largest distance
+    from :math:`Q_a` to the bounding box of the rows of Q. :math:`1 / ((d + e)(d + 1))` decreases in
+    d, and :math:`d / ((d + e)(d + 1))` from :math:`\sqrt e` on. The iterate of row a is
     :math:`2 Z_a = Q_a + \ell_a / D + \sum_j p_j Q_j` with :math:`D \in [(N - 1) e, N - 1]` and a
-    weighted mean (`weighted_mean_diameter`). Rows add up in squares; two rows change one after the
-    other, so that the sum of the two largest such bounds is enough.
+    weighted mean (`weighted_mean_diameter`). The squares of the bounds for rows add up. Two rows
+    change one after the other: the result is the sum of the two largest such bounds.
 
-    `start` (N, k) is Q, `labelled` (N, k) is l. In the units of the start; infinite where e is 0.
+    `start` (N, k) is Q, `labelled` (N, k) is l. The result is in the units of the start; infinite
+    if e is 0.
     """
     n, least = len(start), math.exp(-_DIAMETER_SQUARED / width)
     if least == 0.0:

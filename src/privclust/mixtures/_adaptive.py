@@ -1,17 +1,16 @@
-r"""A private mixture that measures each component in a frame of its own.
+r"""A private mixture that measures each component in its own coordinate frame.
 
-Two stages share the budget; all else is post-processing.
+Two stages share the budget; everything else is post-processing.
 
-1. *Where the components lie.* Sketches of the rows, means of random Fourier features, are released
-   with noise (`privclust.decoding.DensitySketches`): a small one that tells where the data are and
-   how wide, and one on the scale of components. Points drawn from the density that they tell of
-   are clustered without noise by EM, as often as one likes. Noise tells little of single
-   covariances yet: they are drawn halfway to their mean. That is the start.
+1. *Start.* Two noisy sketches (means of random Fourier features) are released by
+   `privclust.decoding.DensitySketches`: a small one for location and scale of the data, and one at
+   the scale of components. EM is run, without noise, on points drawn from the decoded density.
+   Single covariances are still unreliable and are moved halfway to their mean.
 2. *EM in local frames.* Each component is measured about its own mean, in units of its own
-   covariance, rows clipped to a ball that holds 95 % of a normal distribution. Noise is therefore
-   small against each component, however small that is against the data. What was known before and
-   what is measured are averaged with the weights of their variances (a scalar Kalman filter whose
-   state drifts, since EM has not converged at first).
+   covariance, with rows clipped to a ball that holds 95 % of a normal distribution. The noise is
+   therefore small relative to each component, also to one that is small relative to the data.
+   Previous estimates and measurements are averaged by inverse variance (a scalar Kalman filter with
+   drift, since EM has not converged at first).
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import noise_source, unprotected_generator
 
 SKETCH_PART = 0.35
-"""Of the budget (in zCDP), for the first stage."""
-_KEPT = 0.95  # part of a normal distribution that a frame's radius holds
-_SHARE_MARGIN = 1e-12  # part of the share that outweighs rounding in the sum of releases' losses
+"""Share of the budget (in zCDP) for the first stage."""
+_KEPT = 0.95  # probability of a normal distribution within a frame's radius
+_SHARE_MARGIN = 1e-12  # relative reserve for rounding in the sum of the releases' losses
 _LEAST_VARIANCE = 1e-9  # of a component, in squared units of the bound
 _SYNTHETIC_ROWS = 4000
 _STARTS = 5
-_TO_THE_MEAN = 0.5  # part of the way that covariances of the start are drawn to their mean
-_START_VARIANCE = 0.25  # variance, in local units, of what the start says of a mean or covariance
+_TO_THE_MEAN = 0.5  # shrinkage of the start's covariances to their mean
+_START_VARIANCE = 0.25  # variance, in local units, of the start's means and covariances
 _WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.005, 0.0025, 0.0025  # added at each iteration
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
@@ -66,12 +65,12 @@ _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in 
 class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Differentially private Gaussian mixture, measured in frames that follow the data.
 
-    Beyond the DP-EM paper: at the same privacy it needs a small part of the rows, finds small and
-    narrow components, and needs no start. The guarantee is for replaced rows, and holds whatever
-    the data; the frames decide how useful the outcome is.
+    An extension of the DP-EM paper: at the same privacy loss it needs far fewer rows, finds small
+    and narrow components, and needs no start. The guarantee is for replace-one neighbours and holds
+    for any data; the frames affect only the accuracy.
 
-    With groups, such as persons with several rows each, every row of n counts 1 / n: the mixture is
-    that of data in which every group weighs the same, and a replaced group is hidden as a row is
+    With groups, such as persons with several rows each, a row of a group of n has weight 1 / n.
+    Every group then has the same weight, and the guarantee is for a replaced group
     (``privclust.privacy.groups``).
 
     Parameters
@@ -83,24 +82,24 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         Budget of the whole fit in nats; with ``accounting="cdp"`` the mean privacy loss of
         :math:`(\epsilon, \sqrt{2 \epsilon})`-CDP.
     delta : float
-        Of (epsilon, delta)-DP; ``accounting="cdp"`` does not use it.
+        delta of (epsilon, delta)-DP; not used with ``accounting="cdp"``.
     accounting : {"pld", "cdp"}
         The exact composition of Gaussian releases, or concentrated privacy as in DP-EM.
     max_iter : int
-        J, iterations of the last stage, fixed in advance.
+        J, iterations of the second stage, fixed in advance.
     norm_bound : float or None
-        Largest Euclidean norm of a row, known without the data. With rows enough it may be
-        generous: at epsilon = 1 a bound 30 times too large costs 8,000 rows less than 0.05 nats;
-        with few it hurts. None takes it from the data, warns, and leaves no guarantee.
+        Largest Euclidean norm of a row, known without the data. With many rows it may be generous:
+        at epsilon = 1 and 8,000 rows, a bound 30 times too large lowers the log density by less
+        than 0.05 nats. With few rows it hurts. None takes it from the data, warns, and leaves no
+        guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to longer rows: clipped to the bound with a warning, or refused. With
-        ``"clip"`` and a bound, rows may be infinite: of a row with infinite entries only those
-        count. Neither the warning nor an error is covered by the guarantee: keep them as private
-        as X.
+        Treatment of longer rows: clipped to the bound with a warning, or an error. With ``"clip"``
+        and a bound, rows may be infinite; in a row with infinite entries only these count. The
+        warning and the error are not covered by the guarantee: keep them as private as X.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of an entry that is missing (NaN, None) or not a number. ``"drop"``: the row
+        contributes nothing, and `left_out_` counts such rows. ``"middle"``: the entry is replaced
+        by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system, for release (needs ``privclust[secure]``);
         anything else is for reproduction.
@@ -114,16 +113,16 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     is_detected_ : ndarray of shape (n_components,)
-        Whether noise cannot have made a component: its last noisy count exceeds three standard
-        deviations of the noise, which moves its mean by less than a quarter of what its rows are
-        clipped to.
+        Whether a component can be distinguished from noise: its last noisy count exceeds three
+        standard deviations of the noise, and the noise moves its mean by less than a quarter of the
+        clipping radius.
     n_iter_ : int
 
     Raises
     ------
     ValueError
         By `fit`, for parameters out of range, more components than rows (or groups), 2^29
-        rows or more; for NaN or infinite rows where rows are not clipped to a given bound.
+        rows or more; for NaN or infinite rows if rows are not clipped to a given bound.
 
     Warns
     -----
@@ -190,7 +189,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
 
 @dataclass(frozen=True)
 class FitPlan:
-    """All releases of a fit: sketches, and moments of the components in so many iterations."""
+    """All releases of a fit: the sketches, and the moments of all iterations."""
 
     sketches: DensitySketches
     weights: StatisticWeights
@@ -198,7 +197,7 @@ class FitPlan:
 
     @classmethod
     def of(cls, kind: str, n_features: int, n_components: int, n_iter: int, share: float) -> Self:
-        """Plan releases that cost share^2 / 2 in zCDP."""
+        """Plan releases with a total zCDP loss of share^2 / 2."""
         radius = chi_radius(n_features, _KEPT)
         weights = statistic_weights(kind, n_features, radius, n_components=n_components)
         part = share * math.sqrt(SKETCH_PART)
@@ -216,14 +215,14 @@ class FitPlan:
 
 
 def total_share(epsilon: float, delta: float | None, accounting: str) -> float:
-    """Return sensitivity over noise of one Gaussian release that would spend the whole budget."""
+    """Return sensitivity over sigma of one Gaussian release that spends the whole budget."""
     if accounting == "cdp":
         return cdp_share(epsilon, n_pure=1)
     return gaussian_share(epsilon, delta) * (1.0 - _SHARE_MARGIN)
 
 
 class _Run:
-    """The three stages on one data set, by the releases of a plan; in units of the bound."""
+    """The stages of a fit on one data set, by the releases of a plan, in units of the bound."""
 
     def __init__(self, X, bound, covariance_type, plan, source, groups, n_records):
         self.X, self.bound, self.kind, self.source = X, bound, covariance_type, source
@@ -234,7 +233,7 @@ class _Run:
         self.per_entry = self.d if covariance_type == "spherical" else 1
 
     def start(self, k):
-        """Return a start from noisy sketches: EM on points of the density they tell of."""
+        """Return a start from noisy sketches: EM on points drawn from the decoded density."""
         n_points = max(_SYNTHETIC_ROWS, 20 * k)
         points = self.plan.sketches.points(
             self.X, self.bound, k, n_points, self.source, self.groups, self.n
@@ -269,6 +268,7 @@ class _Run:
             counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
             divisor = np.maximum(counts, 2.0 * moments.count_noise)
             noise = self.radius * moments.sum_noise / divisor
+            # Kalman gain: the prior's variance against that of the measurement
             gain = doubts[1] / (doubts[1] + noise**2)
             doubts[1] = (1.0 - gain) * doubts[1] + _MEAN_DRIFT
             shifts = _shortened(self.radius * moments.sums / divisor[:, None], self.radius)
@@ -287,7 +287,7 @@ class _Run:
         return mixture
 
     def _filtered_counts(self, weights, moments, doubt):
-        """Average known and measured counts by their variances; they sum to n."""
+        """Return counts averaged by inverse variance, with sum n, and their new variances."""
         k, expected = len(weights), weights * self.n
         measured = moments.counts + (self.n - moments.counts.sum()) / k
         noise = moments.count_noise**2 * (1.0 - 1.0 / k)
@@ -297,12 +297,12 @@ class _Run:
         return counts * (self.n / counts.sum()), (1.0 - gain) * doubt + _WEIGHT_DRIFT
 
     def _mixture(self, weights, means, covariances):
-        """Return a mixture with means in the ball, variances from the least to the ball's own."""
+        """Return a mixture with means in the unit ball and variances up to 1."""
         covariances = _spectral(covariances, _LEAST_VARIANCE, 1.0)
         return MixtureParameters(weights, _shortened(means, 1.0), covariances, self.kind)
 
     def _moved(self, frames, shifts, shapes):
-        """Return each frame's Gaussian moved and reshaped by amounts in its own units."""
+        """Return the Gaussians shifted and reshaped by amounts in their own frames."""
         roots = _roots(frames)
         if self.kind == "full":
             means = frames.means + np.einsum("kij,kj->ki", roots, shifts)
@@ -321,7 +321,7 @@ def _unit(kind: str, k: int, d: int) -> np.ndarray:
 
 
 def _roots(frames: MixtureParameters) -> np.ndarray:
-    """Inverse whitening factors: lower triangular, or standard deviations."""
+    """Return inverse whitening factors: lower triangular, or standard deviations."""
     if frames.covariance_type == "full":
         return np.linalg.cholesky(frames.covariances)
     return np.sqrt(frames.covariances)

@@ -23,13 +23,13 @@ from privclust.mixtures._statistics import NOT_USABLE, centred_statistics
 
 @dataclass(eq=False, repr=False)
 class GaussianMixtureEM(FittedMixture):
-    r"""Mixture of Gaussians by expectation maximisation, in one fused pass an iteration.
+    r"""Mixture of Gaussians by expectation maximisation, with one fused pass per iteration.
 
     An iteration computes the responsibilities of eq. (11) and the moments of eq. (12) together,
-    block by block in cache, about the current means; nothing of size n_samples x n_components is
-    made. From the same start the iterates are those of scikit-learn's ``GaussianMixture``.
+    block by block in cache, about the current means. No array of size n_samples x n_components is
+    allocated. From the same start the iterates are those of scikit-learn's ``GaussianMixture``.
 
-    ``estimate="map"`` maximises the posterior of Section 4.1 in place of the likelihood: with
+    ``estimate="map"`` maximises the posterior of Section 4.1 instead of the likelihood: with
     weights ~ Dir(α, ..., α) and (μ_k, Σ_k) ~ NIW(0, κ₀, ν₀, S₀),
 
     .. math::
@@ -38,50 +38,50 @@ class GaussianMixtureEM(FittedMixture):
         \Sigma_k = \frac{S_0 + N_k \bar\Sigma_k +
         \frac{\kappa_0 N_k}{\kappa_0 + N_k} \bar\mu_k \bar\mu_k^T}{\nu_0 + N_k + d + 2},
 
-    where a bar marks the estimates of eq. (12). For ``"diag"`` the diagonal of this matrix and for
-    ``"spherical"`` its trace over d are taken, which maximise the posterior when the prior's
-    density is restricted to such matrices.
+    where a bar marks the estimates of eq. (12). ``"diag"`` takes the diagonal of this matrix and
+    ``"spherical"`` its trace over d, which maximise the posterior under the prior restricted to
+    such matrices.
 
     Parameters
     ----------
     n_components : int, default 1
         Number K of Gaussians.
     covariance_type : {"full", "diag", "spherical"}, default "full"
-        What is free in a covariance: all, the diagonal, or one variance.
+        Free entries of a covariance: all, the diagonal, or one variance.
     estimate : {"mle", "map"}, default "mle"
         Maximum likelihood or maximum a posteriori.
     tol : float, default 1e-3
-        Stops when the objective per sample changes by less; 0 runs all iterations.
+        Iterations stop when the objective per sample changes by less; 0 runs all iterations.
     max_iter : int, default 100
         Largest number of iterations.
     n_init : int, default 1
         Number of starts; the run with the largest objective is kept.
     reg_covar : float, default 1e-6
-        Added to variances, in units of X squared; maximum likelihood only (S₀ does it for
-        ``"map"``). With a value above 0 the likelihood need not rise in every iteration.
+        Added to variances, in units of X squared; maximum likelihood only (``"map"`` has S₀
+        instead). With a value above 0 the likelihood need not rise in every iteration.
     init : {"k-means++", "random"}, default "k-means++"
-        Means of the start: distinct samples drawn at random, or by k-means++. Weights are equal,
-        and every covariance is the sphere whose variance is the mean squared distance of the
-        samples to their nearest mean, over n_features, plus `reg_covar` (or S₀).
+        Initial means: distinct samples drawn at random, or by k-means++. Initial weights are equal.
+        Initial covariances are spherical, with the mean squared distance of samples to the nearest
+        mean over n_features, plus `reg_covar` (or S₀), as variance.
     weights_init, means_init, covariances_init : array-like or None, default None
-        Take the place of the start's weights (n_components,), means (n_components, n_features) and
+        Replace the initial weights (n_components,), means (n_components, n_features) and
         covariances (shape by their type).
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
-        Draws the starts.
+        Source of the starts.
 
     Attributes
     ----------
     parameters_ : MixtureParameters
         The fitted mixture; `weights_`, `means_` and `covariances_` are its parts.
     lower_bounds_ : ndarray of shape (n_iter_,)
-        Objective per sample at the start of each iteration of the run that was kept: log-likelihood
-        ("mle"), or that plus the log prior up to a constant ("map").
+        Objective per sample at the start of each iteration of the best run: log-likelihood ("mle"),
+        or log-likelihood plus log prior up to a constant ("map").
     lower_bound_ : float
-        The last of them; `parameters_` are one M-step later.
+        Last entry of `lower_bounds_`; `parameters_` are one M-step later.
     n_iter_ : int
-        Iterations of that run.
+        Iterations of the best run.
     converged_ : bool
-        Whether it met `tol`.
+        Whether the best run met `tol`.
     n_features_in_ : int
         Number of features seen in ``fit``.
 
@@ -186,7 +186,7 @@ class GaussianMixtureEM(FittedMixture):
         return 2.0 * self._n_free() - 2.0 * np.shape(X)[0] * self.score(X)
 
     def _run(self, X, parameters, prior):
-        """Return the parameters, the objectives per sample and whether they converged."""
+        """Return the parameters, the objectives per sample, and whether EM converged."""
         bounds = []
         for _ in logged(range(self.max_iter), self.max_iter, "EM: iterations at most"):
             statistics = centred_statistics(X, parameters)
@@ -219,20 +219,20 @@ class GaussianMixtureEM(FittedMixture):
         return start
 
     def _drawn_means(self, X, rng):
-        """Return distinct samples; of k-means++ as many are tried as scikit-learn tries."""
+        """Return distinct samples; k-means++ has as many trials as in scikit-learn."""
         k = self.n_components
         if self.init == "random":
             return X[rng.choice(X.shape[0], size=k, replace=False)]
         return plus_plus(np.ascontiguousarray(X), k, rng, n_trials=2 + int(np.log(k)))
 
     def _drawn_covariances(self, X, means):
-        """Return spheres of the mean squared distance to the nearest mean."""
+        """Return spherical covariances from the mean squared distance to the nearest mean."""
         k, d = means.shape
         variance = inertia(X, means) / X.size
         if not np.isfinite(variance):
             raise ValueError(NOT_USABLE)
         prior = self._prior()
-        # a scale that keeps it positive where all samples are means
+        # keeps the variance positive if all samples are means
         variance += self.reg_covar if prior is None else prior.scale
         if variance == 0.0:
             raise ValueError("all samples are means of the start: reg_covar must be above 0, got 0")
@@ -251,7 +251,7 @@ class GaussianMixtureEM(FittedMixture):
         return k - 1 + k * d + k * each
 
     def _check_against(self, d):
-        """Raise a ValueError if a parameter does not fit the number of features or another one."""
+        """Raise a ValueError if an initial parameter has the wrong shape."""
         k = self.n_components
         shapes = {
             "weights_init": (k,),

@@ -1,4 +1,4 @@
-"""Parameters of a mixture of Gaussians from its statistics: the M-steps."""
+"""M-steps: the parameters of a mixture of Gaussians from its statistics."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MixturePrior:
             white_means = np.einsum("kij,kj->ki", w, parameters.means)
             trace = np.sum(w**2)
         else:
-            per_row = d // w.shape[1]  # a spherical factor stands for d rows
+            per_row = d // w.shape[1]  # a spherical factor counts for d rows
             half_log_determinant = -per_row * np.log(w).sum()
             white_means = w[:, :, 0] * parameters.means
             trace = per_row * np.sum(w**2)
@@ -64,7 +64,7 @@ def maximum_likelihood(
     Parameters
     ----------
     statistics : Statistics
-        About any centres; about means near the new ones they are exact to the last digits.
+        About any centres; most accurate about means near the new ones.
     previous : MixtureParameters
         A component without points (a count of at most 1e-15) keeps this mean and covariance.
     reg_covar : float, default 0
@@ -88,8 +88,8 @@ def maximum_a_posteriori(
 ) -> MixtureParameters:
     """Return the MAP estimates of Section 4.1.
 
-    For spherical and diagonal covariances, the trace over d and the diagonal of the paper's matrix:
-    these maximise the posterior under the restricted prior of `MixturePrior`. A component without
+    Spherical and diagonal covariances are the trace over d and the diagonal of the paper's matrix,
+    which maximise the posterior under the restricted prior of `MixturePrior`. A component without
     points takes the mode of the prior.
 
     Parameters
@@ -97,7 +97,7 @@ def maximum_a_posteriori(
     statistics : Statistics
         About any centres.
     previous : MixtureParameters
-        Gives the type of the covariances.
+        Determines the type of the covariances.
     prior : MixturePrior
         α, κ₀, ν₀ and S₀.
     """
@@ -117,7 +117,7 @@ def maximum_a_posteriori(
 
 
 def _plain_estimates(statistics, previous):
-    """Return counts, means and covariances of eq. (12); those of empty components as they were."""
+    """Return counts, means and covariances of eq. (12); empty components keep theirs."""
     counts = statistics.counts
     is_empty = counts <= _EMPTY
     divisor = np.where(is_empty, 1.0, counts)
@@ -135,7 +135,7 @@ def _plain_estimates(statistics, previous):
 
 
 def _regularised(covariances, reg_covar):
-    """Return the covariances with `reg_covar` added; without it, refuse singular ones."""
+    """Return the covariances plus `reg_covar`; if that is 0, refuse singular ones."""
     if covariances.ndim == 3:
         least = np.linalg.eigvalsh(covariances)[:, 0]
         added = reg_covar * np.eye(covariances.shape[1])
@@ -153,7 +153,7 @@ def _regularised(covariances, reg_covar):
 
 
 def _positive(covariances):
-    """Return the covariances, eigenvalues of full ones that rounding made negative raised."""
+    """Return the covariances, with negative eigenvalues (from rounding) raised to a floor."""
     if covariances.ndim < 3:
         return covariances
     values, vectors = np.linalg.eigh(covariances)
@@ -165,6 +165,6 @@ def _positive(covariances):
 
 
 def _rounding(covariances):
-    """Eigenvalues of full covariances below this, (k,), are rounding errors."""
+    """Return the size of rounding errors in eigenvalues of full covariances, (k,)."""
     d = covariances.shape[1]
     return 4.0 * d * np.finfo(np.float64).eps * np.trace(covariances, axis1=1, axis2=2)

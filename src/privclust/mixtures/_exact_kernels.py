@@ -1,16 +1,16 @@
-"""Compiled passes whose sums are exact, for statistics of mixtures that noise is added to.
+"""Compiled passes with exact sums, for statistics of private mixtures.
 
-Blocks are as in `privclust.mixtures._kernels`. What concerns a row (its coordinates in units, its
-distances and responsibilities) is computed by strict code and fused products, bit for bit the same
-wherever the row stands. It is then rounded:
+Blocks are as in `privclust.mixtures._kernels`. Values of a row (coordinates, distances and
+responsibilities) are computed by strict code with fused multiply-adds: they are bitwise the same
+wherever the row is in X. They are then rounded:
 
 - coordinates u, of norm up to 1, to multiples of 2^-16;
 - coordinates weighted by a responsibility, g = gamma u, to multiples of 2^-18;
 - responsibilities to multiples of 2^-30.
 
-Products g u are then multiples of 2^-34, whose sums over `EXACT_ROWS` rows are exact in doubles:
-loops that add them up may be reordered. A pass is over no more rows than that; what passes give is
-added up as integers.
+Products g u are then multiples of 2^-34, and their sums over `EXACT_ROWS` rows are exact in
+float64: loops that add them may be reordered. A pass has at most this number of rows; the results
+of passes are added as integers.
 """
 
 import numpy as np
@@ -22,23 +22,23 @@ from privclust.mixtures._kernels import block_size, even_whitening, load, normal
 
 WEIGHTED_BITS = 18
 BITS = FACTOR_BITS + WEIGHTED_BITS
-"""Of all statistics: they are multiples of 2^-34."""
+"""All statistics are multiples of 2^-34."""
 EXACT_ROWS = 2 ** (52 - BITS)
 LARGEST_ROWS = 2 ** (63 - BITS) - 1
 _ROUNDER = 1.5 * 2.0 ** (52 - WEIGHTED_BITS)
-# A squared distance in standard deviations is cut here: far points stay finite, density is 0.
+# Limit on squared distances in standard deviations: far points stay finite, with density 0.
 _FAR = 1e300
 
 
 @part()
 def _weighted(gamma, u):
-    """The multiple of 2^-18 nearest to gamma u."""
+    """Return gamma u, rounded once to a multiple of 2^-18."""
     return fused(gamma, u, _ROUNDER) - _ROUNDER
 
 
 @part()
 def _scale_block(block, n_features, m, factor, is_rounded):
-    """Bring the points of a block into units of the ball."""
+    """Scale the points of a block to units of the ball, in place."""
     for j in range(n_features):
         row = block[j]
         if is_rounded:
@@ -51,8 +51,8 @@ def _scale_block(block, n_features, m, factor, is_rounded):
 
 @part()
 def _whiten(block, m, offset, whitening, out, squared):
-    """out = W u - offset for the points of the block, squared = |out|^2, which may be NaN."""
-    if whitening.shape[1] == 1:  # one column
+    """Set out = W u - offset for the points of a block, and squared = |out|^2, maybe NaN."""
+    if whitening.shape[1] == 1:  # diagonal
         _whiten_apart(block, m, offset, whitening, out, squared)
     else:
         _whiten_together(block, m, offset, whitening, out, squared)
@@ -110,7 +110,7 @@ def _whiten_together(block, m, offset, whitening, out, squared):
 
 @part()
 def _whiten_pair(block, m, j, whitening, a, b, first, second):
-    """Rows j and j + 1 of W u + (a, b), without the two columns on the diagonal."""
+    """Set rows j and j + 1 of W u + (a, b), without the 2 x 2 block on the diagonal."""
     for c in range(0, j, 2):
         p, q = block[c], block[c + 1]
         v00, v01 = whitening[j, c], whitening[j, c + 1]
@@ -143,7 +143,7 @@ def _responsibilities(block, m, log_scales, offsets, whitening, work, terms, pea
 
 @part()
 def _draw_in(white, n_features, m, squared, radius, unit):
-    """Draw whitened points in to a radius, in units of which they have norm 1 at most."""
+    """Clip whitened points to a radius, and scale them so that their norm is at most 1."""
     most, least = 1.0 / (radius * unit), 1.0 / unit
     n_far = 0
     for i in range(m):
@@ -176,7 +176,7 @@ def _add_component(block, m, gamma, weighted, totals, moments):
 
 @part(fastmath=REORDER)
 def _add_diagonal(block, m, gamma, totals, moments):
-    """Add sums, and squares of features: apart, or all together."""
+    """Add sums, and squares of features: one per feature, or their total."""
     last = moments.shape[0] - 1
     for j in range(0, block.shape[0], 2):
         x, y = block[j], block[j + 1]
@@ -196,7 +196,7 @@ def _add_diagonal(block, m, gamma, totals, moments):
 
 @part(fastmath=REORDER)
 def _add_matrix(block, m, gamma, weighted, totals, moments):
-    """Add sums and second moments, of which the lower triangle is filled."""
+    """Add sums and the lower triangle of second moments."""
     for j in range(0, block.shape[0], 2):
         x, y = block[j], block[j + 1]
         v, w = weighted[j], weighted[j + 1]
@@ -220,7 +220,7 @@ def _add_matrix(block, m, gamma, weighted, totals, moments):
 
 @part(fastmath=REORDER)
 def _add_products(block, m, weighted, moments):
-    """Add the second moments between different pairs of features, below the diagonal."""
+    """Add the second moments below the 2 x 2 blocks on the diagonal."""
     for j in range(2, block.shape[0], 2):
         first, second = weighted[j], weighted[j + 1]
         for c in range(0, j, 2):
@@ -239,7 +239,7 @@ def _add_products(block, m, weighted, moments):
 
 @part()
 def _offsets(means, whitening):
-    """W m of each component, (k, d + d % 2)."""
+    """Return W m of each component, (k, d + d % 2)."""
     n_components, d = means.shape
     offsets = np.zeros((n_components, d + d % 2))
     for k in range(n_components):
@@ -254,10 +254,10 @@ def _offsets(means, whitening):
 
 @kernel()
 def exact_moments(X, scale, log_scales, means, whitening):
-    """Counts and sums (k, 1 + d) and moments (shape of W) of points times a scale, exact.
+    """Return exact counts and sums (k, 1 + d) and moments (shape of W) of points times a scale.
 
-    Points, up to `EXACT_ROWS`, have norm 1 at most when they are scaled and rounded; the mixture is
-    in their units. Of full second moments only the lower triangle is filled.
+    There are at most `EXACT_ROWS` points, of norm at most 1 after scaling and rounding. The mixture
+    is in the same units. Only the lower triangle of full second moments is filled.
     """
     n, d = X.shape
     n_components = means.shape[0]
@@ -282,10 +282,10 @@ def exact_moments(X, scale, log_scales, means, whitening):
 
 @kernel()
 def clipped_moments(X, scale, log_scales, means, whitening, radius, unit):
-    """As `exact_moments`, of v = W (x - mean) clipped to a radius, in units of radius times unit.
+    """Return moments as `exact_moments`, of v = W (x - mean) clipped, in units of radius * unit.
 
-    x is a point times the scale. The computed v is what is clipped and summed: a row adds no more
-    than the radius allows however W is conditioned.
+    x is a point times the scale. The computed v is clipped, so that the bound on the contribution
+    of a row holds for any conditioning of W.
     """
     n, d = X.shape
     n_components = means.shape[0]

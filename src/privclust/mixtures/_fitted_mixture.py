@@ -1,4 +1,4 @@
-"""What all fitted mixtures of Gaussians have in common."""
+"""Base class of fitted mixtures of Gaussians."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from privclust.privacy.estimator import validated
 
 _KIND = "mixture"
 _ARRAYS = ("weights", "means", "covariances")
-_FITTED_ARRAY = "fitted/"  # in files: a fitted attribute that is an array
-_CHUNK = 4096  # points whose responsibilities are held at a time
+_FITTED_ARRAY = "fitted/"  # prefix in files of fitted attributes that are arrays
+_CHUNK = 4096  # points per block of responsibilities in memory
 
 
 class FittedMixture(DensityMixin, BaseEstimator):
     """Densities, labels, samples and files of an estimator that fits a mixture of Gaussians.
 
-    A subclass sets `parameters_` in ``fit`` and lists in `_FITTED` what else a file shall keep:
-    fitted attributes that are numbers, booleans, text, None or arrays of numbers, and those that
-    `_AS_JSON` turns into such and back. What is computed from a private mixture, such as samples or
-    densities, is post-processing and as private.
+    A subclass sets `parameters_` in ``fit`` and lists other fitted attributes for files in
+    `_FITTED`: numbers, booleans, text, None, arrays of numbers, and attributes that `_AS_JSON`
+    converts to these and back. Samples and densities of a private mixture are post-processing and
+    have its guarantee.
     """
 
     parameters_: MixtureParameters
@@ -76,7 +76,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log density of samples; parameters as for `score_samples`.
 
-        It is of these rows, without noise: neither it nor what is chosen by it is private.
+        The mean is exact: neither this score nor a choice that depends on it is private.
         """
         return float(self.score_samples(X).mean())
 
@@ -123,7 +123,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         X : ndarray of shape (n_samples, n_features)
             Independent samples.
         y : ndarray of shape (n_samples,)
-            The component of each.
+            Component of each sample.
         """
         check_is_fitted(self)
         check_integer("n_samples", n_samples, minimum=1)
@@ -132,13 +132,13 @@ class FittedMixture(DensityMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted mixture to an HDF5 file.
 
-        What is kept: the mixture, the estimator's parameters (a generator given as `random_state`
-        becomes None) and the fitted attributes. None of the samples is kept beyond these.
+        The file holds the mixture, the estimator's parameters (a generator given as `random_state`
+        becomes None) and the fitted attributes, but no samples.
 
         Parameters
         ----------
         path : path-like
-            The file, written under a temporary name and then renamed.
+            Written under a temporary name and then renamed.
         """
         check_is_fitted(self)
         arrays = {name: getattr(self.parameters_, name) for name in _ARRAYS}
@@ -163,12 +163,12 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file of `save`; the result predicts and samples the same bytes.
+        """Read a file written by `save`; the result predicts and samples the same bytes.
 
         Parameters
         ----------
         path : path-like
-            A file that an estimator of this class saved.
+            File of an estimator of this class.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     @classmethod
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the estimator that a file holds; of attributes only those that the class lists."""
+        """Return the estimator of a file, with only the attributes that the class lists."""
         estimator = cls(**parameters["init"])
         facts = dict(parameters["fitted"])
         kept = {name.removeprefix(_FITTED_ARRAY): name for name in arrays if name not in _ARRAYS}
@@ -221,7 +221,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
 
 def _names(names: Any, n_features: int) -> np.ndarray:
-    """Return the names of features as scikit-learn keeps them."""
+    """Return the names of features in the form of scikit-learn."""
     is_text = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_text or len(names) != n_features:
         raise ValueError("feature_names_in_ must be a name for each feature")

@@ -1,27 +1,26 @@
 r"""Moments of rows in moving frames, and their private release.
 
-A frame is a Gaussian that is known already (public or noisy): its mean m, a whitening factor W and
-a radius r. A row is seen in it as :math:`v = \mathrm{clip}_1(W (x - m) / r)`, clipped to the unit
-ball. With one frame a component, a release is of
+A frame is a Gaussian with known (public or noisy) parameters: mean m, whitening factor W and
+radius r. The coordinates of a row x are :math:`v = \mathrm{clip}_1(W (x - m) / r)`, clipped to the
+unit ball. With one frame per component, a release contains
 
 .. math:: a \sum_i \gamma_{ik}, \quad b \sum_i \gamma_{ik} v_{ik}, \quad
           c \sum_i \gamma_{ik} v_{ik} v_{ik}'
 
 for all components together: a sum over rows of :math:`(\gamma_{ik} \phi_k(x_i))_k` with
-:math:`\phi = (a, b v, c v v')`. It does not matter that every component has a frame of its own.
-For two rows,
+:math:`\phi = (a, b v, c v v')`. Each component may have its own frame. For two rows,
 
 .. math:: \Big\| (\gamma_k \phi_k - \gamma'_k \phi'_k)_k \Big\|^2
     \le \sum_k (\gamma_k^2 |\phi_k|^2 + \gamma_k'^2 |\phi'_k|^2 - 2 \gamma_k \gamma'_k
     \phi_k' \phi'_k) \le 2 (a^2 + b^2 + c^2) + 2 \max(0, -\min \phi' \phi'),
 
 as responsibilities sum to one; and :math:`\phi' \phi' \ge a^2 + b^2 t + c^2 t^2` at
-:math:`t = v'v' \in [-1, 1]`. The diagonal of v v' is a part of it, and changes by no more.
+:math:`t = v'v' \in [-1, 1]`. The same bound holds if only the diagonal of v v' is released.
 
-That holds for v as it is rounded. Responsibilities shared by K components are rounded as well, as
-in `privclust.mixtures._perturbations`: both rows change the release by another
-:math:`2 \sqrt{K d (b^2 + 2 c^2)}\, 2^{-19}` (and less), a part of :math:`\sqrt{K d}\, 2^{-18}` of
-:math:`\sqrt{2 (a^2 + b^2 + c^2)}` at most.
+The bound holds for rounded v. Responsibilities shared by K components are rounded as well, as in
+`privclust.mixtures._perturbations`. This changes the release by less than
+:math:`2 \sqrt{K d (b^2 + 2 c^2)}\, 2^{-19}` for both rows together, at most
+:math:`\sqrt{K d}\, 2^{-18}` relative to :math:`\sqrt{2 (a^2 + b^2 + c^2)}`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from privclust.privacy.noise import NoiseSource
 
 @dataclass(frozen=True)
 class StatisticWeights:
-    """How a release weighs counts, sums and second moments: a, b, c; and its l2 sensitivity."""
+    """Weights a, b, c of counts, sums and second moments in a release, and its l2 sensitivity."""
 
     counts: float
     sums: float
@@ -54,7 +53,7 @@ class StatisticWeights:
     sensitivity: float
 
     def noise(self, share: float, count: int = 1) -> Gaussian:
-        """Return what each of so many releases gets that costs share^2 / 2 in zCDP."""
+        """Return the noise of each of `count` releases with a zCDP loss of share^2 / 2 each."""
         bound = Sensitivity(self.sensitivity, "l2", RELATION, "privclust.mixtures._frames")
         return Gaussian.of_share(bound, share, count)
 
@@ -62,12 +61,12 @@ class StatisticWeights:
 def statistic_weights(
     covariance_type: str, n_features: int, radius: float, *, n_components: int = 1
 ) -> StatisticWeights:
-    """Return the weights that cost the fitted density least.
+    """Return the weights that minimise the loss of expected log density.
 
-    To second order, noise of variance s^2 / a^2 on a count of N costs the expected log density a
-    multiple of 1 / 2 a^2; that on a sum d r^2 / 2 b^2; that on second moments p r^4 / c^2 with p a
-    quarter of the free entries. A given sum of squares is divided best as the roots of these.
-    The radius r is in standard deviations, `n_components` how many share a row.
+    To second order, the noise lowers the expected log density by multiples of 1 / 2 a^2 (counts),
+    d r^2 / 2 b^2 (sums) and p r^4 / c^2 (second moments), with p a quarter of the number of free
+    entries. For a given a^2 + b^2 + c^2, the optimal squares are proportional to the roots of these
+    factors. The radius r is in standard deviations.
     """
     d, r2 = n_features, radius**2
     entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
@@ -79,16 +78,16 @@ def statistic_weights(
 
 
 def _least_product(b2: float, c2: float) -> float:
-    """Least value of b^2 t + c^2 t^2 over t in [-1, 1]."""
+    """Return the minimum of b^2 t + c^2 t^2 over t in [-1, 1]."""
     t = max(-1.0, -b2 / (2.0 * c2))
     return b2 * t + c2 * t * t
 
 
 @dataclass(frozen=True)
 class FrameMoments:
-    """Noisy moments in frames, with the standard deviations of their noise.
+    """Noisy moments in frames, with the standard deviations of the noise on their entries.
 
-    Noise is that of an entry, of a full second moment on its diagonal.
+    For full second moments the deviation is that of diagonal entries.
     """
 
     counts: np.ndarray  # (k,)
@@ -112,8 +111,8 @@ def release_moments(
 ) -> FrameMoments:
     """Release the moments of rows, or of groups, in the frames of a mixture's components.
 
-    Each component is a frame of a radius r in its standard deviations, and decides with the others
-    who belongs to it. Frames are in units of the `bound` on rows. Noise comes from the weights.
+    The mixture gives responsibilities and frames, in units of the `bound` on rows. `radius` is in
+    standard deviations. The noise on each part is divided by its weight.
     """
     exact = weighted_statistics(
         by_size(groups, X), lambda rows: clipped_moments(rows, frames, radius, bound=bound)
@@ -128,7 +127,7 @@ def release_moments(
 def clipped_moments(
     X: np.ndarray, frames: MixtureParameters, radius: float, *, bound: float = 1.0
 ) -> ExactStatistics:
-    """Return counts, sums and second moments in frames, without noise."""
+    """Return exact counts, sums and second moments in frames."""
     unit = unit_margin(X.shape[1], FACTOR_BITS)
     parameters = frames.log_scales, frames.means, frames.whitening
     arguments = (1.0 / bound, *parameters, radius, unit)
@@ -137,11 +136,11 @@ def clipped_moments(
 
 
 def chi_radius(n_features: int, part: float) -> float:
-    """Return the radius that holds a part of a standard normal distribution in d dimensions."""
+    """Return the radius of the ball with probability `part` under a standard normal law."""
     return float(np.sqrt(chi2.ppf(part, n_features)))
 
 
 def clipping_factor(n_features: int, radius: float) -> float:
-    """Return by what the second moment of a standard normal shrinks when clipped to a radius."""
+    """Return the second moment per coordinate of a standard normal vector clipped to a radius."""
     r2, d = radius**2, n_features
     return float(chi2.cdf(r2, d + 2) + r2 / d * chi2.sf(r2, d))

@@ -1,13 +1,13 @@
 """Compiled passes over the points of a Gaussian mixture.
 
-Points are taken in blocks that stay in cache. A block is transposed to (d, block), so
-that every inner loop runs over neighbouring points and vectorises; nothing of size n x k is made.
-Features are taken in pairs, which halves the traffic to and from the cache; an odd number of them
-is filled up with a feature that is 0 in all points and means.
+Points are processed in blocks that stay in cache. A block is transposed to (d, block), so that
+every inner loop runs over neighbouring points and vectorises. No array of size n x k is allocated.
+Features are processed in pairs, which halves the cache traffic. An odd number of features is padded
+by one that is 0 in all points and means.
 
-Points come as a C-ordered array, (n, d) or, with ``is_transposed``, (d, n). A covariance of any
-type enters as a stack of whitening factors ``W`` (see `MixtureParameters.whitening`), whose shape
-(k, 1, 1), (k, d, 1) or (k, d, d) is also that of the second moments.
+Points are a C-ordered array, (n, d) or, with ``is_transposed``, (d, n). Covariances of any type are
+given by whitening factors ``W`` (see `MixtureParameters.whitening`). Second moments have the same
+shape as W: (k, 1, 1), (k, d, 1) or (k, d, d).
 """
 
 import numpy as np
@@ -15,23 +15,23 @@ import numpy as np
 from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.vectormath import exp_nonpositive
 
-_BLOCK = 1024  # points of a block, fewer where there are many features or components
+_BLOCK = 1024  # points of a block, fewer with many features or components
 _LEAST_BLOCK = 64
 _CACHE = 12288  # numbers of a block's points and terms: they stay in the second-level cache
-_PRODUCT_LIMIT = 600.0  # natural logarithm that a product of normalisers may reach
-# A squared distance in standard deviations is cut here: far points stay finite, density is 0.
+_PRODUCT_LIMIT = 600.0  # largest natural logarithm of a product of normalisers
+# Limit on squared distances in standard deviations: far points stay finite, with density 0.
 _FAR = 1e300
 
 
 @part()
 def block_size(n_features, n_components):
-    """Points of a block: a multiple of 32."""
+    """Return the number of points in a block, a multiple of 32."""
     return min(_BLOCK, max(_LEAST_BLOCK, _CACHE // (2 * n_features + n_components) // 32 * 32))
 
 
 @part()
 def _even_means(means):
-    """Means filled up to an even number of features."""
+    """Return means padded to an even number of features."""
     n_components, d = means.shape
     centres = np.zeros((n_components, d + d % 2))
     for k in range(n_components):
@@ -42,7 +42,7 @@ def _even_means(means):
 
 @part()
 def even_whitening(whitening):
-    """Whitening factors with a row and a column of zeros for the feature that is filled in."""
+    """Return whitening factors with a row and a column of zeros for the padded feature."""
     k, rows, columns = whitening.shape
     factors = np.zeros(
         (k, rows + (rows % 2 if rows > 1 else 0), columns + (columns % 2 if columns > 1 else 0))
@@ -71,14 +71,14 @@ def load(X, is_transposed, start, m, block):
             first[i] = part[2 * i]
             second[i] = part[2 * i + 1]
     else:
-        for i in range(m):  # in the order of memory, which is fetched ahead
+        for i in range(m):  # in memory order, for the hardware prefetcher
             for j in range(X.shape[1]):
                 block[j, i] = X[start + i, j]
 
 
 @part(fastmath=REORDER)
 def _squared_distances(block, m, mean, whitening, work, out):
-    """out = |W (x - mean)|^2 for the points of the block."""
+    """Set out = |W (x - mean)|^2 for the points of a block."""
     rows, columns = whitening.shape
     if columns > 1:
         _squared_lengths(block, m, mean, whitening, work, out)
@@ -101,7 +101,7 @@ def _squared_distances(block, m, mean, whitening, work, out):
 
 @part(fastmath=REORDER)
 def _squared_lengths(block, m, mean, whitening, work, out):
-    """As `_squared_distances` with a lower triangular W; two of its rows at a time."""
+    """As `_squared_distances` with a lower triangular W, by pairs of its rows."""
     first, second = work[0], work[1]
     for j in range(0, mean.size, 2):
         x, y = block[j], block[j + 1]
@@ -136,7 +136,7 @@ def _squared_lengths(block, m, mean, whitening, work, out):
 
 @part(fastmath=REORDER)
 def _log_terms(block, m, log_scales, means, whitening, work, terms, peak):
-    """terms[k] = log(pi_k N(x | mu_k, Sigma_k)); peak is the largest of a point."""
+    """Set terms[k] = log(pi_k N(x | mu_k, Sigma_k)), and peak to the largest of each point."""
     for i in range(m):
         peak[i] = -np.inf
     for k in range(means.shape[0]):
@@ -155,7 +155,7 @@ def _log_terms(block, m, log_scales, means, whitening, work, terms, peak):
 
 @part(fastmath=REORDER)
 def _plane_log_terms(block, m, scale, mean, whitening, row, peak):
-    """The log terms of one component for two features, in one pass."""
+    """Set the log terms of one component for two features, in one pass."""
     rows, columns = whitening.shape
     w00 = w11 = whitening[0, 0]
     w10 = 0.0
@@ -195,7 +195,7 @@ def normalise(terms, m, peak, total, inverse):
 
 @part(fastmath=REORDER)
 def _accumulate(block, m, gamma, mean, work, sums, moments):
-    """Add the moments of one component about its mean; return the sum of gamma."""
+    """Add the moments of one component about its mean, and return the sum of gamma."""
     rows, columns = moments.shape
     count = 0.0
     for j in range(0, mean.size, 2):
@@ -230,7 +230,7 @@ def _accumulate(block, m, gamma, mean, work, sums, moments):
 
 @part(fastmath=REORDER)
 def _accumulate_products(block, m, gamma, mean, work, moments):
-    """Add the second moments between different pairs of features, below the diagonal."""
+    """Add the second moments below the 2 x 2 blocks on the diagonal."""
     first, second = work[0], work[1]
     for j in range(2, mean.size, 2):
         x, y = block[j], block[j + 1]
@@ -276,7 +276,7 @@ def mixture_moments(X, is_transposed, log_scales, means, whitening):
         _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
         normalise(terms, m, peak, total, inverse)
         log_likelihood += _sum_and_multiply(peak, total, product, m)
-        n_factors += 1
+        n_factors += 1  # one logarithm of a product replaces many logarithms
         if n_factors == per_log:
             log_likelihood += np.log(product).sum()
             product[:] = 1.0
@@ -290,7 +290,7 @@ def mixture_moments(X, is_transposed, log_scales, means, whitening):
 
 @part(fastmath=REORDER)
 def _sum_and_multiply(peak, total, product, m):
-    """Return the sum of the peaks and multiply the totals into the product."""
+    """Return the sum of the peaks, and multiply `product` by the totals."""
     partial = 0.0
     for i in range(m):
         partial += peak[i]
@@ -300,7 +300,7 @@ def _sum_and_multiply(peak, total, product, m):
 
 @kernel()
 def evaluate(X, is_transposed, log_scales, means, whitening, log_density, responsibilities):
-    """Write log p(x) to (n,) and the responsibilities to (n, k), or to (0, k) for none."""
+    """Write log p(x) to (n,), and responsibilities to (n, k) unless that array is (0, k)."""
     n_components, d = means.shape
     n = X.shape[1] if is_transposed else X.shape[0]
     size = block_size(d, n_components)

@@ -1,4 +1,4 @@
-"""Whether components are more than what noise makes up by itself, told from what was released."""
+"""Test whether components can be distinguished from noise, as post-processing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from privclust.privacy.hidden import COUNT_DEVIATIONS
 
-_MEAN_PART = 0.25  # of the radius of the ball, or of a component's frame
+_MEAN_PART = 0.25  # relative to the radius of the ball, or of a component's frame
 
 
 def detected_components(
     counts: np.ndarray, count_noise: float, sum_noise: float | np.ndarray, n_features: int
 ) -> np.ndarray:
-    """Return which components noise cannot have made, (n_components,), bool.
+    """Return which components can be distinguished from noise, (n_components,), bool.
 
-    Noises are standard deviations: of noisy counts, and of an entry of sums in units of the radius
-    of the ball, or of the component's frame.
+    `count_noise` and `sum_noise` are standard deviations of noisy counts and of an entry of sums,
+    the latter in units of the radius of the ball, or of the component's frame.
 
     Examples
     --------

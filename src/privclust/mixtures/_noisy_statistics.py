@@ -1,4 +1,4 @@
-"""Noisy statistics, and the parameters they give: everything here is post-processing."""
+"""Noisy statistics, and the mixture parameters that post-processing computes from them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from privclust.mixtures._perturbations import Noise
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource, Value
 
-_LARGEST = 1e50  # noisy sums are cut here, so that squares of means in any units are finite
-_CONDITION = 1e-12  # least eigenvalue of a covariance as a part of its largest: rounding is below
+_LARGEST = 1e50  # noisy sums are clipped here, so that squares of means in any units are finite
+_CONDITION = 1e-12  # least ratio of eigenvalues of a covariance, above rounding errors
 
 
 @dataclass(frozen=True)
 class NoisedStatistics:
-    """Sufficient statistics with noise, of rows in the unit ball.
+    """Noisy sufficient statistics of rows in the unit ball.
 
     Counts (k,) may be negative; sums are (k, d); second moments are None or sums of gamma |x|^2
     (k,), gamma x^2 (k, d) or gamma x x' (k, d, d).
@@ -31,17 +31,17 @@ class NoisedStatistics:
     second_moments: np.ndarray | None
 
     def of_unit(self, unit: float) -> NoisedStatistics:
-        """Return those of rows that were measured in a unit, as a part of the ball's radius."""
+        """Return the statistics scaled back from coordinates in a unit (relative to the radius)."""
         seconds = None if self.second_moments is None else self.second_moments * unit**2
         return NoisedStatistics(self.counts, self.sums * unit, seconds)
 
 
 @dataclass(frozen=True)
 class FloorRates:
-    """How often post-processing had to act, as parts of all occasions (components x iterations).
+    """Shares of components x iterations that post-processing had to correct.
 
-    On weights outside [0, 1] or counts below one row; on means outside the ball, counted also where
-    they are left there; on components with a variance below the floor or above the ball's.
+    `weights`: weight outside [0, 1] or count below one row. `means`: mean outside the ball, also if
+    it is left there. `covariances`: a variance below the floor or above that of the ball.
     """
 
     weights: float
@@ -56,7 +56,7 @@ def add_noise(
     second_moments: Value | None,
     source: NoiseSource,
 ) -> NoisedStatistics:
-    """Release one iteration's statistics with the noise of a plan of `perturbations`."""
+    """Release the statistics of one iteration with the noise from `perturbations`."""
     if "joint" in plan:
         return add_joint_noise(cast(Gaussian, plan["joint"]), counts, sums, second_moments, source)
     noisy_counts = plan["counts"].release(counts, source)
@@ -79,10 +79,10 @@ def add_joint_noise(
     source: NoiseSource,
     weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> NoisedStatistics:
-    """Release one vector of counts, sums and second moments, whose noise is divided by `weights`.
+    """Release counts, sums and second moments as one vector, with noise divided by `weights`.
 
-    A matrix enters with its Frobenius norm, by its triangle. Of weight 0 counts are not released,
-    and are 0.
+    A symmetric matrix enters by its triangle, scaled to preserve the Frobenius norm. With weight 0
+    counts are not released, and are 0.
     """
     k, d = sums.shape
     parts, scales = [counts[:, None], sums], [np.full(1, weights[0]), np.full(d, weights[1])]
@@ -105,7 +105,7 @@ def add_joint_noise(
 
 
 def _beside(parts: list) -> Value:
-    """Return the columns of several arrays, of fixed point if they are."""
+    """Return arrays side by side, in fixed point if they are."""
     if isinstance(parts[0], FixedPoint):
         return FixedPoint(np.hstack([part.integers for part in parts]), parts[0].bits)
     return np.hstack(parts)
@@ -121,7 +121,7 @@ def _symmetric(triangle: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Which estimate is made of noisy statistics, in unit-ball coordinates."""
+    """Settings of the estimate from noisy statistics, in unit-ball coordinates."""
 
     concentration: float  # alpha of the Dirichlet prior; 1 for maximum likelihood
     mean_precision: float  # kappa_0; 0 for maximum likelihood
@@ -135,14 +135,15 @@ class Estimate:
 def parameters_from(
     noisy: NoisedStatistics, n_samples: int, estimate: Estimate
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
-    """Turn noisy statistics into parameters; never fails, whatever the noise.
+    """Return valid mixture parameters from noisy statistics, for any values of the noise.
 
-    Weights are cut to [0, 1] and rescaled (DP-EM, footnote 4; all equal if none is left), counts
-    are floored at one row, means optionally projected onto the ball and variances floored (and
-    eigenvalues at 1e-12 of the largest): none of it looks at the data.
+    Weights are clipped to [0, 1] and rescaled (DP-EM, footnote 4), or equal if all are 0. Counts
+    are at least one row. Means are optionally projected onto the ball. Variances have a floor, and
+    eigenvalues are at least 1e-12 of the largest. This is post-processing and does not use the
+    data.
 
-    Returns weights, means, covariances (None where there are no second moments), and whether the
-    floors of each of these acted (3, n_components). N = `n_samples` is public.
+    Returns weights, means, covariances (None without second moments), and which of the three were
+    corrected for each component, (3, n_components). N = `n_samples` is public.
     """
     share = noisy.counts / n_samples
     cut = np.clip(share, 0.0, 1.0)
@@ -170,7 +171,7 @@ def parameters_from(
 def _covariances(
     second_moments: np.ndarray, counts: np.ndarray, means: np.ndarray, estimate: Estimate
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Plug the noisy means into the second moments (eqs. 12, 16, 18) and floor the outcome."""
+    """Return covariances from noisy means and second moments (eqs. 12, 16, 18), and corrections."""
     kappa, n_axes = estimate.mean_precision, second_moments.ndim
     divisor = per_component(counts + estimate.degrees_of_freedom, n_axes)
     # N_k mu mu' enters with 1 - kappa_0 / (kappa_0 + N_k), which is 1 for maximum likelihood
@@ -194,5 +195,5 @@ def _covariances(
 
 
 def _within(values: np.ndarray, estimate: Estimate) -> np.ndarray:
-    """Raise variances to the floor; none of data in the unit ball exceeds 1."""
+    """Clip variances to the floor and, if projected, to 1, the most in the unit ball."""
     return np.clip(values, estimate.floor, 1.0 if estimate.project else None)

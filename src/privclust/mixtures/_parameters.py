@@ -33,7 +33,7 @@ class MixtureParameters:
     Raises
     ------
     ValueError
-        If shapes do not fit, a number is not finite, weights are negative or do not sum to 1, or
+        If shapes do not match, a number is not finite, weights are negative or do not sum to 1, or
         a covariance is not symmetric and positive definite.
 
     Examples
@@ -84,9 +84,9 @@ class MixtureParameters:
 
     @cached_property
     def whitening(self) -> np.ndarray:
-        """W_k with ``W_k' W_k`` the inverse of Σ_k.
+        """Whitening factors W_k, with ``W_k' W_k`` the inverse of Σ_k.
 
-        Shape (k, 1, 1) for spherical, (k, d, 1) for diagonal covariances (both the reciprocals of
+        Shape (k, 1, 1) for spherical and (k, d, 1) for diagonal covariances (reciprocals of
         standard deviations), (k, d, d) for full ones (lower triangular).
         """
         if self.covariance_type == "full":
@@ -114,7 +114,7 @@ class MixtureParameters:
         return log_weights + log_determinants - 0.5 * self.n_features * np.log(2.0 * np.pi)
 
     def stretched(self, factor: float) -> MixtureParameters:
-        """Return the mixture of points times a factor."""
+        """Return the mixture for points scaled by a factor."""
         means, covariances = self.means * factor, self.covariances * factor**2
         return MixtureParameters(self.weights, means, covariances, self.covariance_type)
 
@@ -135,12 +135,12 @@ def covariance_shape(covariance_type: str, n_components: int, n_features: int) -
 
 
 def per_component(numbers: np.ndarray, n_axes: int) -> np.ndarray:
-    """Return a number for each component, shaped to multiply covariances of so many axes."""
+    """Return one number per component, shaped to broadcast with covariances of `n_axes` axes."""
     return numbers.reshape(-1, *[1] * (n_axes - 1))
 
 
 def outer_products(vectors: np.ndarray, n_axes: int) -> np.ndarray:
-    """Return v v' of each component in the shape of covariances: its diagonal, or that's mean."""
+    """Return v v' of each component as matrix, diagonal or mean of the diagonal (by `n_axes`)."""
     if n_axes == 3:
         return vectors[:, :, None] * vectors[:, None, :]
     return vectors**2 if n_axes == 2 else (vectors**2).mean(axis=1)
@@ -158,14 +158,14 @@ def sample(
     n : int
         Number of points, at least 1.
     rng : numpy.random.Generator
-        Gives the components (n uniform draws) and then the points (n x d normal draws).
+        Source of the components (n uniform draws), then of the points (n x d normal draws).
 
     Returns
     -------
     X : ndarray of shape (n, d)
         Independent points.
     components : ndarray of shape (n,)
-        The component of each.
+        Component of each point.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def sample(
 
 
 def _finite(name: str, value) -> np.ndarray:
-    """Return a C-ordered copy in floats, all finite: later changes do not reach the mixture."""
+    """Return a C-ordered float64 copy of an array, or raise a ValueError if it is not finite."""
     try:
         array = np.array(value, dtype=np.float64, order="C")
     except (TypeError, ValueError):

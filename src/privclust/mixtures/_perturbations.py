@@ -1,54 +1,53 @@
-r"""How a private mixture noises the statistics of one iteration, and what that costs.
+r"""Noise on the statistics of one iteration of a private mixture, and its privacy loss.
 
-With rows in the unit ball, N fixed and one row replaced, one iteration releases, for all K
+Rows are in the unit ball, N is fixed and one row is replaced. One iteration releases, for all K
 components at once, the expected sufficient statistics
 
 .. math:: N_k = \sum_i \gamma_{ik}, \quad s_k = \sum_i \gamma_{ik} x_i, \quad
           S_k = \sum_i \gamma_{ik} x_i x_i'.
 
-Noise on these sums is noise on the paper's parameters: dividing by the noisy N~_k afterwards
+Noise on these sums is equivalent to noise on the paper's parameters: division by the noisy N~_k
 turns a Laplace scale of 2 sqrt(d) / eps' on s_k into the paper's 2 sqrt(d) / (eps' N~_k) of
-eq. (15). The guarantee, however, no longer hangs on N~_k, which may come out small or negative.
+eq. (15). The guarantee, however, does not depend on N~_k, which may be small or negative.
 
-A row adds gamma (x) phi(x), a Kronecker product with gamma on the simplex. Replacing it changes,
-over all components together (notation: l1 / l2 sensitivity, and the leading term of rho, for small
-eps', of noise with share eps'),
+A row adds gamma (x) phi(x), a Kronecker product with gamma on the simplex. The table gives the l1
+and l2 sensitivities over all components to a replaced row, and the leading term of rho, for small
+eps', of noise with share eps':
 
 ====================  ========  ======  =====================================  =================
 statistic             l1        l2      noise                                  rho
 ====================  ========  ======  =====================================  =================
 counts                2         sqrt 2  Laplace 2/eps', eq. (13)               eps'^2/4
 sums                  2 sqrt d  2       Laplace 2 sqrt(d)/eps', eqs. (14-15)   eps'^2/2d
-sums                            2       normal 2 c/eps', eq. (22)              eps'^2/2c^2
+sums                            2       Gaussian 2 c/eps', eq. (22)            eps'^2/2c^2
 sum of |x|^2          2         sqrt 2  Laplace 1/eps', in place of eq. (16)   eps'^2
 diagonal of S         2         sqrt 2  Laplace 1/eps'                         eps'^2
 S, upper triangle     d + 1     sqrt 2  Laplace (d+1)/2eps', for eqs. (17-18)  4 eps'^2/(d+1)^2
-all of them                     sqrt 6  normal sqrt(6)/share                   share^2/2
-counts and sums                 2       normal 2/share                         share^2/2
+all of them                     sqrt 6  Gaussian sqrt(6)/share                 share^2/2
+counts and sums                 2       Gaussian 2/share                       share^2/2
 ====================  ========  ======  =====================================  =================
 
-The last two: |phi|^2 = 1 + |x|^2 + |x|^4 <= 3 and phi(x)'phi(x') = 1 + x'x' + (x'x')^2 >= 0, so
-|gamma (x) phi - gamma' (x) phi'|^2 <= 3 + 3, attained by unit rows in different components. For
+The last two rows: |phi|^2 = 1 + |x|^2 + |x|^4 <= 3 and phi(x)'phi(x') = 1 + x'x' + (x'x')^2 >= 0,
+so |gamma (x) phi - gamma' (x) phi'|^2 <= 3 + 3, attained by unit rows in different components. For
 independent Laplace noise of scale b on every entry rho is below l2^2 / (2 b^2), since each entry is
-a pure release of its own (`privclust.privacy.accounting.laplace_rho`).
+a pure release (`privclust.privacy.accounting.laplace_rho`).
 
-That is the textbook; what is computed is rounded (`privclust.mixtures._exact_kernels`). Rows are
-rounded so that they are in the ball still. Each component then gets, in place of gamma, gamma u and
-gamma u u', the numbers c, g and g u' with :math:`|c - \gamma| \le 2^{-31}` and
-:math:`|g_j - \gamma u_j| \le \eta = 2^{-19}`, where a gamma of sum 1 differs from the computed one
-by a part of (K + 2) 2^-53. For both rows of a replacement together, the statistics therefore change
-by more than the table says by at most (and less than)
+The table is for exact arithmetic. Computed statistics are rounded
+(`privclust.mixtures._exact_kernels`). Rounded rows are still in the ball. Each component then
+receives c, g and g u' instead of gamma, gamma u and gamma u u', with
+:math:`|c - \gamma| \le 2^{-31}` and :math:`|g_j - \gamma u_j| \le \eta = 2^{-19}`; the relative
+error of the computed gamma is (K + 2) 2^-53. For both rows of a replacement together, this
+increases the sensitivity by less than
 
 - in l1: :math:`2 K d \eta` for sums, :math:`2 K \sqrt d\, \eta` for the diagonal,
   :math:`2 K \eta \sum_j j |u_j| \le 2 K \eta (d + 1) \sqrt{d / 3}` for the triangle;
 - in l2: :math:`2 \sqrt{K d}\, \eta` for sums, and :math:`\sqrt 2` times that for moments, with
-  the entries beside the diagonal doubled; jointly :math:`2 \sqrt{3 K d}\, \eta`.
+  off-diagonal entries doubled; jointly :math:`2 \sqrt{3 K d}\, \eta`.
 
-All are within
-:math:`K \sqrt d\, 2^{-18}` (l1; l2 of the same noise) or :math:`\sqrt{K d}\, 2^{-18}`
-(l2 of Gaussian noise) of the textbook's value, and so is what counts and the sum of
-responsibilities add: `rounding`. With groups, such as persons with several rows each, every row
-of n counts 1 / n, and a group moves the statistics by no more than a row does:
+Relative to the table, all are within :math:`K \sqrt d\, 2^{-18}` (l1; l2 of the same noise) or
+:math:`\sqrt{K d}\, 2^{-18}` (l2 of Gaussian noise), including the errors of counts and of the sum
+of responsibilities: `rounding`. With groups, such as persons with several rows each, a row of a
+group of n has weight 1 / n, and the sensitivity to a group is that to a row:
 `privclust.privacy.groups`.
 """
 
@@ -84,7 +83,7 @@ Noise: TypeAlias = Laplace | Gaussian | Gamma | Wishart
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What decides the noise besides its scale: d, K, J, and parameters of the estimator."""
+    """Settings that determine the noise except its scale: d, K, J, and estimator parameters."""
 
     n_features: int
     n_components: int
@@ -98,10 +97,10 @@ class PlanSettings:
 def perturbations(settings: PlanSettings, share: float) -> dict[str, Noise]:
     """Return the noise of one iteration at a share of the budget.
 
-    There is ``"joint"`` alone, where the share is the ratio of sensitivity and standard deviation,
-    or ``"counts"``, ``"sums"`` and, but for zero covariances, ``"second_moments"``, where it is
-    eps' of the paper's mechanisms. Each states the price of all iterations: for
-    ``variant="paper"`` the paper's, who counts each component's mean and covariance as a release.
+    The only key is ``"joint"``, with the ratio of sensitivity and standard deviation as share; or
+    there are ``"counts"``, ``"sums"`` and, unless covariances are zero, ``"second_moments"``, with
+    eps' of the paper's mechanisms as share. Each states the privacy loss of all iterations;
+    ``variant="paper"`` counts the mean and covariance of each component as a release, as the paper.
     """
     if settings.mean_noise == "joint":
         return {"joint": _joint(settings, share)}
@@ -119,9 +118,9 @@ def perturbations(settings: PlanSettings, share: float) -> dict[str, Noise]:
 
 
 def rounding(n_components: int, n_features: int, norm: str) -> float:
-    """Return by how much larger a sensitivity is where responsibilities are rounded.
+    """Return the factor by which rounded responsibilities increase a sensitivity.
 
-    With one component they are 1, and nothing is rounded after the rows themselves.
+    With one component responsibilities are 1, and only the rows are rounded.
     """
     if n_components == 1:
         return 1.0
@@ -130,7 +129,7 @@ def rounding(n_components: int, n_features: int, norm: str) -> float:
 
 
 def _bound(settings: PlanSettings, textbook: float, norm: str, proof: str) -> Sensitivity:
-    """Return the sensitivity of what is computed; nearest means have nothing that is rounded."""
+    """Return the sensitivity with rounding; assignments to nearest means are not rounded."""
     factor = 1.0
     if settings.covariance_type != "zero":
         factor = rounding(settings.n_components, settings.n_features, norm)
@@ -140,7 +139,7 @@ def _bound(settings: PlanSettings, textbook: float, norm: str, proof: str) -> Se
 
 
 def _joint(settings: PlanSettings, share: float) -> Gaussian:
-    """One normal draw on all statistics."""
+    """Return Gaussian noise on all statistics jointly."""
     squared = 2 if settings.covariance_type == "zero" else 3
     proof = f"|gamma (x) phi|^2 <= {squared} with phi'phi' >= 0"
     bound = _bound(settings, math.sqrt(2.0 * squared), "l2", proof)
@@ -148,7 +147,7 @@ def _joint(settings: PlanSettings, share: float) -> Gaussian:
 
 
 def _sums(settings: PlanSettings, share: float, repeats: int) -> Laplace | Gaussian:
-    """Laplace noise, or Gaussian noise by the classical formula."""
+    """Return noise on sums: Laplace, or Gaussian by the classical formula."""
     if settings.mean_noise == "gaussian":
         bound = _bound(settings, 2.0, "l2", "DP-EM, eq. (22)")
         return Gaussian.classical(bound, share, settings.mean_delta, repeats)
@@ -159,7 +158,7 @@ def _sums(settings: PlanSettings, share: float, repeats: int) -> Laplace | Gauss
 
 
 def _paper_moments(settings: PlanSettings, share: float, repeats: int) -> Gamma | Wishart:
-    """Noise on second moments as the paper writes it, with the loss it claims."""
+    """Return noise on second moments as printed, with the privacy loss that the paper claims."""
     if settings.covariance_type == "spherical":
         bound = Sensitivity(1.0, "l1", RELATION, "DP-EM, below eq. (16)")
         return Gamma(bound, share, repeats)
@@ -168,7 +167,7 @@ def _paper_moments(settings: PlanSettings, share: float, repeats: int) -> Gamma 
 
 
 def _sound_moments(settings: PlanSettings, share: float, repeats: int) -> Laplace:
-    """Laplace noise on second moments; all components together cost at most two shares."""
+    """Return Laplace noise on second moments; its loss over all components is two shares."""
     l1 = settings.n_features + 1.0 if settings.covariance_type == "full" else 2.0
     bound = _bound(settings, l1, "l1", "rows in the unit ball, responsibilities sum to 1")
     epsilon = 2.0 * share
@@ -178,16 +177,16 @@ def _sound_moments(settings: PlanSettings, share: float, repeats: int) -> Laplac
 
 @lru_cache(maxsize=1024)
 def budget_share(settings: PlanSettings, epsilon: float, delta: float, accounting: str) -> float:
-    """Return the share of one perturbation in one iteration, of the budget of the whole fit.
+    """Return the share of one perturbation in one iteration, for the budget of the whole fit.
 
     Accounting is the paper's rule of Section 5 ("cdp", without delta), its rule of Appendix C
-    ("advanced"), or calibration to (epsilon, delta) of what the noise costs (for the paper's
-    variant: of what the paper claims it costs) by "zcdp" or "pld". The rules do not know the
-    corrected variant's noise on second moments, which costs up to two shares: where they would
-    exceed the budget (Section 5: K = 1) they give way to what zCDP allows.
+    ("advanced"), or calibration of the privacy loss to (epsilon, delta) by "zcdp" or "pld". For
+    ``variant="paper"`` the loss is that claimed by the paper. The rules do not cover the corrected
+    noise on second moments, with a loss of up to two shares. If a rule would exceed the budget
+    (Section 5: K = 1), the share from zCDP is used.
 
-    Raises a ValueError if the budget is out of its range, or the joint release is asked for with
-    advanced composition, which knows pure releases only.
+    Raises a ValueError if the budget is out of its range, or for the joint release with advanced
+    composition, which needs pure releases.
     """
     check_epsilon(epsilon)
     if accounting != "cdp":
@@ -204,7 +203,7 @@ def budget_share(settings: PlanSettings, epsilon: float, delta: float, accountin
 
 
 def _printed_share(settings: PlanSettings, epsilon: float, delta: float, accounting: str) -> float:
-    """The paper's rules: Section 5, and eq. (31) for advanced composition."""
+    """Return the share by the paper's rules: Section 5, or eq. (31) (advanced composition)."""
     n_iter, k = settings.n_iter, settings.n_components
     moments = 0 if settings.covariance_type == "zero" else k
     if accounting == "advanced":
@@ -233,7 +232,7 @@ def guarantee(
     caveats: tuple[str, ...] = (),
     unit: str = ROW,
 ) -> Guarantee:
-    """Return what a fit with a share from `budget_share` promises; a leak takes it away."""
+    """Return the guarantee of a fit with a share from `budget_share`; none if there are leaks."""
     zero, full = (settings.covariance_type == kind for kind in ("zero", "full"))
     names = {
         "counts": "mixing weights",

@@ -1,4 +1,4 @@
-"""A Gaussian mixture whose parameters are differentially private."""
+"""A Gaussian mixture with differentially private parameters."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
 
 
 def _has_density(mixture) -> bool:
-    """Say that there are no densities where no variance was released."""
+    """Raise an AttributeError if no variances were released."""
     if mixture.covariance_type == "zero":
         raise AttributeError("covariance_type='zero' releases no variances: there is no density")
     return True
@@ -61,16 +61,16 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     r"""Gaussian mixture by EM on noisy sufficient statistics.
 
     Each of `max_iter` iterations computes the responsibilities (eq. 11 of the DP-EM paper) at the
-    current parameters, noises the expected sufficient statistics once, and sets the parameters from
-    them. All iterates may be published; the last is kept.
+    current parameters, adds noise to the expected sufficient statistics once, and sets the
+    parameters from them. All iterates may be published; the last is kept.
 
     By default (``variant="corrected"``, ``mean_noise="joint"``, ``accounting="pld"``) one Gaussian
-    draw covers counts, sums and second moments of all components, calibrated to (epsilon, delta)
-    for replaced rows. The paper's own mechanisms and budget rules are there to reproduce and to
-    compare: ``variant="paper"`` is **not** private, see `guarantee_`.
+    release covers counts, sums and second moments of all components. It is calibrated to
+    (epsilon, delta) for replace-one neighbours. The paper's mechanisms and budget rules are for
+    reproduction and comparison: ``variant="paper"`` is **not** private, see `guarantee_`.
 
-    With groups, such as persons with several rows each, every row of n counts 1 / n: the mixture is
-    that of data in which every group weighs the same, and a replaced group is hidden as a row is
+    With groups, such as persons with several rows each, a row of a group of n has weight 1 / n.
+    Every group then has the same weight, and the guarantee is for a replaced group
     (``privclust.privacy.groups``).
 
     Parameters
@@ -80,59 +80,60 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     covariance_type : {"full", "spherical", "diag", "zero"}
         ``"zero"`` is the k-means limit: variances go to zero, each row belongs to its nearest mean,
         and no second moment is released ("k-means mode", CDPlap and CDPgau of Fig. 3). There is no
-        density then: of the methods there is `predict` alone.
+        density then, and `predict` is the only method.
     epsilon : float
         Budget of the whole fit in nats. With ``accounting="cdp"`` the mean privacy loss of
-        :math:`(\epsilon, \sqrt{2 \epsilon})`-CDP, a far weaker promise than the same number of
-        (epsilon, delta)-DP: 0.9 is 5.9 at delta = 1e-4.
+        :math:`(\epsilon, \sqrt{2 \epsilon})`-CDP, far weaker than (epsilon, delta)-DP with the same
+        number: 0.9 is 5.9 at delta = 1e-4.
     delta : float
-        Of (epsilon, delta)-DP; ``accounting="cdp"`` does not use it.
+        delta of (epsilon, delta)-DP; not used with ``accounting="cdp"``.
     accounting : {"pld", "zcdp", "cdp", "advanced"}
-        How the budget is divided: by the least of what privacy loss distributions and zCDP prove,
-        by zCDP alone, by the rule of Section 5, or by advanced composition (Appendix C, eq. 31).
+        Division of the budget: by the better of privacy loss distributions and zCDP, by zCDP, by
+        the rule of Section 5, or by advanced composition (Appendix C, eq. 31).
     mean_noise : {"joint", "laplace", "gaussian"}
-        One Gaussian on everything; or, as in the paper, separate noise on weights, means and
-        covariances, where this is the means' (eq. 15, or the Gaussian mechanism below it).
+        ``"joint"``: one Gaussian release of all statistics. Otherwise separate noise on weights,
+        means and covariances, as in the paper; this is the noise on the means (eq. 15, or the
+        Gaussian mechanism below it).
     variant : {"corrected", "paper"}
-        ``"paper"`` noises variances by Gamma (eq. 16) and covariances by Wishart noise (eqs. 17,
-        18), which is not private. ``"corrected"`` has Laplace noise there, keeps means within the
-        ball and variances below its square. Both floor variances.
+        ``"paper"`` adds Gamma noise to variances (eq. 16) and Wishart noise to covariances (eqs.
+        17, 18), which is not private. ``"corrected"`` adds Laplace noise instead, and keeps means
+        in the ball and variances below its squared radius. Both have a floor on variances.
     max_iter : int
         J, fixed in advance: the budget is divided by it.
     norm_bound : float or None
-        Largest Euclidean norm of a row, in the units of X, known without looking at the data. None
-        takes it from the data, warns, and leaves no guarantee.
+        Largest Euclidean norm of a row, in the units of X, known without the data. None takes it
+        from the data, warns, and leaves no guarantee.
     out_of_bounds : {"clip", "error"}
-        What happens to rows beyond `norm_bound`: clipped to it with a warning, or refused. With
-        ``"clip"`` and a bound, rows may be infinite: of a row with infinite entries only those
-        count. Neither the warning nor an error is covered by the guarantee.
+        Treatment of rows beyond `norm_bound`: clipped with a warning, or an error. With ``"clip"``
+        and a bound, rows may be infinite; in a row with infinite entries only these count. The
+        warning and the error are not covered by the guarantee.
     estimate : {"mle", "map"}
         Maximum likelihood (eq. 12) or maximum a posteriori with the paper's priors in unit-ball
         coordinates: alpha = 2, kappa_0 = 1, nu_0 = d + 2, S_0 = 0.1 I.
     mean_delta : float
-        delta' of the Gaussian mechanism for ``mean_noise="gaussian"``, which sets its scale. By
-        Appendix C a fit with advanced composition fails with probability ``max_iter * mean_delta``
-        beside `delta`; by its own count of K releases an iteration it is K times that.
+        delta' of the Gaussian mechanism for ``mean_noise="gaussian"``, which sets its scale. With
+        advanced composition, Appendix C adds a failure probability ``max_iter * mean_delta`` to
+        `delta`; K releases per iteration, as the paper counts, would make it K times larger.
     covariance_floor : float
-        Least variance, as a part of ``norm_bound**2``.
+        Least variance, relative to ``norm_bound**2``.
     weights_init, means_init, covariances_init : array-like or None
-        The start, which must not depend on the data. Means outside the ball are clipped to it, and
-        variances to those of the ball, with a warning. None: equal weights, means uniform in the
-        ball, covariances ``K**(-2 / d) / (d + 2)`` of the squared bound times the identity.
+        The start, which must not depend on the data. Means are clipped to the ball, and variances
+        to its squared radius, with a warning. None: equal weights, means uniform in the ball,
+        covariances ``K**(-2 / d) / (d + 2)`` of the squared bound times the identity.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        Treatment of an entry that is missing (NaN, None) or not a number. ``"drop"``: the row
+        contributes nothing, and `left_out_` counts such rows. ``"middle"``: the entry is replaced
+        by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise from the operating system with samplers that resist the floating-point
         attack, for release (needs the extra ``privclust[secure]``). Anything else is for
-        reproduction; the guarantee then says that it was seeded.
+        reproduction; the guarantee then states that it was seeded.
 
     Attributes
     ----------
     parameters_ : MixtureParameters
-        The mixture; `weights_`, `means_` and `covariances_` are its parts. With zero covariances
-        the latter stand at the floor.
+        The mixture; `weights_`, `means_` and `covariances_` are its parts. Zero covariances are
+        set to the floor.
     left_out_ : privclust.privacy.NoisyCount or None
         The noisy number of rows (of persons, with `groups`) that are left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
@@ -140,17 +141,17 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     share_ : float
         eps' of one perturbation (joint noise: sensitivity over standard deviation).
     floor_rates_ : FloorRates
-        How often post-processing had to correct what the noise did.
+        How often post-processing had to correct parameters.
     is_detected_ : ndarray of shape (n_components,)
-        Whether noise cannot have made a component: its last noisy count exceeds three standard
-        deviations of the noise, which moves its mean by less than a quarter of the bound.
+        Whether a component can be distinguished from noise: its last noisy count exceeds three
+        standard deviations of the noise, which moves its mean by less than a quarter of the bound.
     n_iter_ : int
 
     Raises
     ------
     ValueError
         By `fit`, for parameters out of range, more components than rows (or groups), 2^29
-        rows or more; for NaN or infinite rows where rows are not clipped to a given bound.
+        rows or more; for NaN or infinite rows if rows are not clipped to a given bound.
 
     Warns
     -----
@@ -246,7 +247,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the component of each row: the likeliest, or the nearest mean's if zero."""
+        """Return the component of each row: the most likely, or (``"zero"``) the nearest mean."""
         if self.covariance_type != "zero":
             return super().predict(X)
         return nearest_center(self._validated(X), self.means_)
@@ -272,29 +273,29 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw synthetic rows from the private density; see `FittedMixture.sample`.
 
-        They are post-processing: as private as the mixture, however many are drawn.
+        Samples are post-processing, in any number.
         """
         return super().sample(n_samples, random_state)
 
     def noisy_round(
         self, counts: Value, sums: Value, second_moments: Value, source: NoiseSource
     ) -> NoisedStatistics:
-        """Return one iteration's statistics, of rows in the unit ball, with the noise of a fit.
+        """Return the statistics of one iteration, for rows in the unit ball, with noise.
 
-        Statistics of several iterations may stand one after the other along the first axes, as if
-        there were more components. What is returned has attributes of these names and shapes.
+        Statistics of several iterations may be concatenated along the first axes, as if there were
+        more components. The result has attributes of these names and shapes.
         """
         settings = self._settings(sums.shape[1])
         share = budget_share(settings, self.epsilon, self.delta, self.accounting)
         return add_noise(perturbations(settings, share), counts, sums, second_moments, source)
 
     def _settings(self, n_features):
-        """Return what decides the noise besides its scale."""
+        """Return the settings of the noise."""
         kinds = self.covariance_type, self.mean_noise, self.variant
         return PlanSettings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 
     def _run(self, parts, n_records, radius, start, plan, source):
-        """Iterate on statistics of rows divided by the radius, in parts by sizes of groups."""
+        """Run EM on rows divided by the radius; `parts` are rows by group size."""
         weights, means, covariances = start
         acted, n_features = np.zeros(3), means.shape[1]
         estimate = self._estimate(n_features)
@@ -314,20 +315,20 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         warn_of_noise(noise_message(self.is_detected_, of="components"))
 
     def _parameters(self, radius, weights, means, covariances):
-        """Return a mixture in the units of X; zero covariances become the least there are."""
+        """Return a mixture in the units of X, with zero covariances set to the floor."""
         kind = self.covariance_type
         if kind == "zero":
             kind, covariances = "spherical", np.full(len(means), self.covariance_floor)
         return MixtureParameters(weights, means, covariances, kind).stretched(radius)
 
     def _statistics(self, radius, weights, means, covariances, X) -> ExactStatistics:
-        """Return the statistics that get noise, of rows in units of the radius or a little more."""
+        """Return the exact statistics of rows, in units of about the radius."""
         if covariances is None:
             return nearest_mean_statistics(X, radius, means)
         return exact_statistics(X, radius, self._parameters(1.0, weights, means, covariances))
 
     def _start(self, n_features, radius, rng):
-        """Return the start in unit-ball coordinates, which owes nothing to the data."""
+        """Return a data-independent start in unit-ball coordinates."""
         k = self.n_components
         weights = np.full(k, 1.0 / k)
         if self.weights_init is not None:
@@ -362,7 +363,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
 
 
 def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a part of the start as an array, refusing another shape, NaN and inf."""
+    """Return a parameter of the start as a finite array of the given shape, or raise."""
     array = np.array(value, dtype=float)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
@@ -370,7 +371,7 @@ def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _clipped(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
-    """Return a part of the start, in units of the ball, as a function draws it in; say so."""
+    """Return a parameter of the start clipped by a function; warn if it changes."""
     clipped = function(array)
     if clipped is not array:
         warn_caller(
@@ -381,13 +382,13 @@ def _clipped(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
 
 
 def _means_in_ball(means: np.ndarray) -> np.ndarray:
-    """Return means of norm 1 at most; the same array where they are."""
+    """Return means clipped to norm 1, or the same array if none is longer."""
     norms = np.linalg.norm(means, axis=1, keepdims=True)
     return means if (norms <= 1.0 + 1e-12).all() else means / np.maximum(norms, 1.0)
 
 
 def _variances_of_ball(covariances: np.ndarray) -> np.ndarray:
-    """Return covariances with eigenvalues within `_VARIANCES`; the same array where they are."""
+    """Return covariances with eigenvalues clipped to `_VARIANCES`, or the same array."""
     if covariances.ndim < 3:
         cut = np.clip(covariances, *_VARIANCES)
         return covariances if (cut == covariances).all() else cut

@@ -20,8 +20,8 @@ NOT_USABLE = (
 class Statistics:
     r"""Expected sufficient statistics of n points, summed over the points.
 
-    Sums and second moments are about one centre c_k for each component; `about` moves them to
-    other centres, `about_origin` to 0, which gives the raw moments of the paper.
+    Sums and second moments are about a centre c_k for each component. `about` moves them to other
+    centres, `about_origin` to 0, the raw moments of the paper.
 
     Attributes
     ----------
@@ -70,24 +70,24 @@ class Statistics:
 def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
     """Return the expected statistics about the current means, in one pass over the points.
 
-    About the means no digits are lost where the points are far from the origin.
+    Statistics about the means keep full precision for points far from the origin.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Points, n >= 1; of magnitudes whose squares are finite.
+        Points, n >= 1, with finite squares.
     parameters : MixtureParameters
-        The mixture whose responsibilities (eq. 11) weigh the points.
+        Mixture for the responsibilities (eq. 11).
 
     Returns
     -------
     Statistics
-        With ``centres`` the means; the shape of the second moments follows the covariances' type.
+        With ``centres`` the means; second moments have the shape of the covariances.
 
     Raises
     ------
     ValueError
-        If X has another number of features, or holds NaN, inf or numbers whose squares overflow.
+        If X has another number of features, or holds NaN, inf or numbers with infinite squares.
     """
     points, is_transposed = _points(X, parameters.n_features)
     counts, sums, moments, log_likelihood = _kernels.mixture_moments(
@@ -104,7 +104,7 @@ def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistic
 def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
     """Return the raw expected statistics of eq. (12): moments about the origin.
 
-    Parameters and errors are those of `centred_statistics`, of which this is the form about 0.
+    Parameters and errors are those of `centred_statistics`.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statisti
 def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     """Return log p(x) of every point, shape (n,).
 
-    Squared distances in standard deviations are cut at 1e300: the result is never -inf.
+    Squared distances in standard deviations are capped at 1e300: the result is never -inf.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Exact statistics of a private mixture, in units of the ball that rows lie in."""
+"""Exact statistics of a private mixture, in units of the ball that bounds the rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from privclust.privacy.groups import weighted_sums
 
 @dataclass(frozen=True)
 class ExactStatistics:
-    """Sums over rows to which noise is added, of fixed point.
+    """Fixed-point sums over rows, before noise is added.
 
-    What a row adds is that row's own, bit for bit, whatever other rows there are. Shapes are as in
+    The contribution of a row is bitwise independent of all other rows. Shapes are as in
     `privclust.mixtures.Statistics`.
     """
 
     counts: FixedPoint
     sums: FixedPoint
     second_moments: FixedPoint | None
-    unit: float  # length that coordinates are in units of, as a part of the ball's radius
+    unit: float  # unit of coordinates, relative to the ball's radius
 
 
 def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -> ExactStatistics:
@@ -39,7 +39,7 @@ def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -
         Rows of norm up to `radius`, fewer than 2^29.
     radius : float
     mixture : MixtureParameters
-        In units of the radius.
+        Mixture in units of the radius.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -
     (2.0, [4.0, 4.0])
     """
     unit = unit_margin(X.shape[1], FACTOR_BITS)
-    # W and W m, of a mixture in the smaller unit, have other sizes
+    # the mixture is rescaled to the same, slightly different unit
     scale = 1.0 / (radius * unit)
     parameters = mixture.log_scales, mixture.means / unit, mixture.whitening * unit
     sums = summed_up(_exact_kernels.exact_moments, X, (scale, *parameters), mixture)
@@ -57,7 +57,7 @@ def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -
 
 
 def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> ExactStatistics:
-    """Return the counts and sums of the rows nearest to each mean; arguments as above."""
+    """Return the counts and sums of the rows nearest to each mean."""
     d = X.shape[1]
     unit = unit_margin(d, SUM_BITS)
     scale = np.full(d, 1.0 / (radius * unit))
@@ -68,14 +68,14 @@ def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> 
 def weighted_statistics(
     parts: Sequence[tuple[int, np.ndarray]], exact: Callable[[np.ndarray], ExactStatistics]
 ) -> ExactStatistics:
-    """Return statistics in which every group weighs as much as one row.
+    """Return statistics in which every group has the weight of one row.
 
     Parameters
     ----------
     parts : sequence of tuples
-        Rows by the sizes of their groups: `privclust.privacy.groups.by_size`.
+        Rows by group size, from `privclust.privacy.groups.by_size`.
     exact : callable
-        The statistics of rows that weigh the same.
+        Returns the statistics of rows of equal weight.
     """
     found = [(size, exact(rows)) for size, rows in parts]
     has_moments = found[0][1].second_moments is not None
@@ -91,7 +91,7 @@ def summed_up(
     arguments: tuple[Any, ...],
     mixture: MixtureParameters,
 ) -> tuple[FixedPoint, FixedPoint, FixedPoint]:
-    """Return counts, sums and moments, in their shapes, of a kernel's passes over all rows."""
+    """Return counts, sums and moments of all rows, from passes of a kernel."""
     if len(X) > LARGEST_ROWS:
         raise ValueError(
             f"X has more than {LARGEST_ROWS:,} rows, for which exact sums have no room"

@@ -1,7 +1,7 @@
-"""What sketches of all kinds share: records that add up, one release, files.
+"""Base class of sketches: merging, the release of noisy sums, and files.
 
-A kind of sketch is a feature map: it says which sums it holds, how parts of it are compared and
-merged, and what a file of it holds. Everything about privacy is said once, here.
+A subclass defines a feature map: the sums, how two sketches are compared and merged, and the
+content of a file. All code about privacy is in this class.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._tables import SketchedTable
 
 MOST_BYTES = 1 << 30
-"""Of the arrays in a sketch's file."""
+"""Limit on the arrays in a sketch's file."""
 UNREAD = "unread"  # in files: numbers of missing and of unreadable entries
 _MOST_RECORDS = 2**62
 _FORMAT = 2
@@ -38,9 +38,9 @@ _FORMAT = 2
 class BaseSketch(ABC):
     """Sums of features of records, exact until noise is added to them once.
 
-    `exact` are the exact sums, None once there is noise, and `noise` is the noise that each part
-    got: a frozen dataclass with its `scale`, and `n_parts`, the number of parts. A noisy number
-    `n_samples` is a float, of any sign. Other attributes are those of the kinds.
+    `exact` holds the exact sums, None for a noisy sketch. `noise` is a frozen dataclass with the
+    `scale` of the noise on each merged part and their number, `n_parts`. A noisy `n_samples` is a
+    float and may be negative. Subclasses add other attributes.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]  # kinds are frozen dataclasses
@@ -58,13 +58,13 @@ class BaseSketch(ABC):
 
     @property
     def n_left_out(self) -> float:
-        """The number of records that contribute nothing, exact or noisy; 0 if there can be none."""
+        """Number of records that contribute nothing, exact or noisy; 0 if not counted."""
         if isinstance(self.left_out, NoisyCount):
             return self.left_out.value
         return float(self.left_out or 0)
 
     def _check_records(self) -> None:
-        """Raise a ValueError unless noise, guarantee, exact sums and number fit together."""
+        """Raise a ValueError unless noise, guarantee, exact sums and n_samples are consistent."""
         if (self.noise is None) != (self.guarantee is None):
             raise ValueError("a sketch has both noise and a guarantee, or neither")
         check_option("unit", self.unit, tuple(UNITS))
@@ -80,7 +80,7 @@ class BaseSketch(ABC):
             raise ValueError(f"n_samples must be finite, got {self.n_samples}")
 
     def _release(self, measurement: SketchMeasurement, random_state: RandomState) -> Self:
-        """Return the sketch with the noise of a measurement, which the ledger is charged with."""
+        """Charge the ledger for a measurement and return the noisy sketch."""
         source = noise_source(random_state)
         guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
         exact = cast(int, self.n_samples), cast(int | None, self.left_out)
@@ -102,20 +102,20 @@ class BaseSketch(ABC):
         source: NoiseSource,
         guarantee: Guarantee | None = None,
     ) -> Self:
-        """Return the noisy sketch, for callers who have charged the ledger with it.
+        """Return the noisy sketch, for callers that have already charged the ledger.
 
         Parameters
         ----------
         measurement : SketchMeasurement
         source : NoiseSource
         guarantee : privclust.privacy.Guarantee or None
-            What the caller has charged, such as the guarantee of a whole fit; None for what the
-            measurement promises by itself.
+            The guarantee that was charged, such as that of a whole fit; None for that of the
+            measurement.
 
         Raises
         ------
         ValueError
-            If the sketch is noisy already: noise on noise would cost twice and promise once.
+            If the sketch is noisy already.
         """
         self._check_without_noise()
         if guarantee is None:
@@ -123,18 +123,18 @@ class BaseSketch(ABC):
         return replace(self, **self._noisy(measurement, source), guarantee=guarantee, exact=None)
 
     def _noted(self, noisy: Self) -> Self:
-        """Return a noisy sketch of this one whose guarantee says why it is weak, if it is."""
+        """Return a noisy version of this sketch with advice in its guarantee if that is weak."""
         is_public = noisy.guarantee.relation is Neighbours.REPLACE_ONE and self.unit == ROW
         n_records = int(self.n_samples + self.n_left_out) if is_public else None
         return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
 
     def _check_without_noise(self) -> None:
-        """Raise a ValueError unless noise may be added."""
+        """Raise a ValueError if the sketch is noisy already."""
         if self.noise is not None:
             raise ValueError("the sketch has noise already: release it once, from the exact sums")
 
     def __add__(self, other: object) -> Self:
-        """Return the sketch of the records of both, which must have none in common."""
+        """Return the sketch of the records of both; the two must be disjoint."""
         if not isinstance(other, type(self)):
             return NotImplemented
         for name, ours, theirs in self._compared(other):
@@ -163,7 +163,7 @@ class BaseSketch(ABC):
         )
 
     def _beside(self, other: Self) -> dict[str, Any]:
-        """Return what both sketches hold beside their sums, added up."""
+        """Return the merged fields other than the sums: left-out counts and tables."""
         known = [one.left_out for one in (self, other) if one.left_out is not None]
         both: dict[str, Any] = {"left_out": sum(known[1:], known[0]) if known else None}
         if self.table is not None and other.table is not None:
@@ -171,9 +171,9 @@ class BaseSketch(ABC):
         return both
 
     def save(self, path: str | os.PathLike[str]) -> str:
-        """Write the sketch to an HDF5 file, whole or not at all, and return the file's digest.
+        """Write the sketch to an HDF5 file atomically and return the file's digest.
 
-        The same sketch gives the same bytes. A private sketch is all that its file holds.
+        Equal sketches give equal bytes. The file of a noisy sketch holds no exact sums.
 
         Raises
         ------
@@ -207,8 +207,8 @@ class BaseSketch(ABC):
         FileNotFoundError
             If there is no such file.
         privclust.core.hdf5.FileError
-            If the file is damaged, holds something else, or states a better guarantee than its
-            noise gives.
+            If the file is damaged, is not such a sketch, or states a guarantee that is stronger
+            than that of its noise.
         """
         if not os.path.exists(path):
             raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
@@ -243,23 +243,23 @@ class BaseSketch(ABC):
     @property
     @abstractmethod
     def key(self) -> str:
-        """A SHA-256 that identifies the sketch, or the sketches that it can be merged with."""
+        """SHA-256 that identifies the sketch, or all sketches that it can be merged with."""
 
     @abstractmethod
     def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
-        """Return name, own value and other value of each property that merging needs equal."""
+        """Return (name, own value, other value) of each property that must agree in a merge."""
 
     @abstractmethod
     def _plus_exact(self, other: Self) -> Self:
-        """Return the sketch of the records of both from exact sums."""
+        """Return the merged sketch without noise."""
 
     @abstractmethod
     def _added(self, other: Self) -> Mapping[str, Any]:
-        """Return the fields with the noisy sums of both."""
+        """Return the fields of the added noisy sums."""
 
     @abstractmethod
     def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> Mapping[str, Any]:
-        """Return the fields of the noisy sums, of their number and of the noise."""
+        """Return the fields of the noisy sums, the number of records and the noise."""
 
     @abstractmethod
     def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -268,11 +268,11 @@ class BaseSketch(ABC):
     @classmethod
     @abstractmethod
     def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Return the sketch of a file; nothing in the file is believed that can be checked."""
+        """Return the sketch of a file, after checking its content."""
 
 
 def _restored_beside(parameters: Mapping[str, Any], unread: np.ndarray | None) -> dict[str, Any]:
-    """Return the fields of a file beside its sums."""
+    """Return the left-out count and the table of a file."""
     beside: dict[str, Any] = {}
     left_out = parameters.get("left_out")
     if left_out is not None:
@@ -283,7 +283,7 @@ def _restored_beside(parameters: Mapping[str, Any], unread: np.ndarray | None) -
 
 
 def check_alike(ours: Guarantee, theirs: Guarantee) -> Guarantee:
-    """Return the guarantee of two merged sketches; a ValueError says why they cannot be merged."""
+    """Return the guarantee of two merged sketches, or raise a ValueError if they do not match."""
     try:
         return ours.alongside(theirs)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Exact sums of random Fourier features over records: what a sketch is made of."""
+"""Exact sums of random Fourier features over records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from privclust.sketches._kernels import (
     add_weighted_features,
 )
 
-# No record adds an entry of larger modulus to the sums, nor a real or imaginary part: features in
-# float32 are rounded to multiples of 2^-22, those in float64 to multiples of 2^-40.
+# Bound on the modulus of a feature after rounding to multiples of 2^-22 (float32) or 2^-40
+# (float64).
 MODULUS_BOUND = 1.0 + 2.0**-20
 LARGEST_FREQUENCY = 1e30
-FRACTION_BITS_OF_SUMS = 40  # of the fractions of the sums
+FRACTION_BITS_OF_SUMS = 40  # binary places of the sums
 _CHUNK_VALUES = 2**18  # values of X that a thread copies at a time
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -38,10 +38,9 @@ class FeatureSums:
 
     the sketch of eqs. (2) and (4) without noise and without the factor ``1 / (alpha_r n sqrt(m))``,
     ``alpha_r = r / m``. Features are computed in the precision of X and rounded to multiples of
-    2^-22 (float32) or 2^-40 (float64); their sums are exact. So the sums depend on the records
-    alone, to the last bit: not on how these were cut into chunks and parts, nor on the order in
-    which they are added or the number of threads (and, with masks, on the index of each record).
-    The memory needed besides X is O(m) for any number of records.
+    2^-22 (float32) or 2^-40 (float64); their sums are exact. The sums are therefore bitwise
+    independent of chunks, parts, order and the number of threads. With masks they also depend on
+    the index of each record. Memory besides X is O(m) for any number of records.
 
     Parameters
     ----------
@@ -49,27 +48,26 @@ class FeatureSums:
         Frequencies omega_j in the columns, finite and at most 1e30 in magnitude.
     n_measurements : int or None, default None
         Number r of features that each record adds to the sums, from 1 to m; None means m, no masks.
-        The mask of a record is uniform among the subsets of r features and independent of those of
-        other records (Definition 3).
+        Masks are independent and uniform over the subsets of r features (Definition 3).
     mask_seed : int, default 0
-        Seed of the masks, from 0 to 2^64 - 1. A mask is a function of this and of the index of the
-        record.
+        Seed of the masks, from 0 to 2^64 - 1. A mask is a function of the seed and of the index of
+        the record.
     first_record : int, default 0
         Index of the first record that will be added, from 0 to 2^62 - 1. Parts with the same seed
         need disjoint ranges of indices.
     n_threads : int, default 1
-        Threads that share the records of one `add`.
+        Threads used by one call of `add`.
 
     Attributes
     ----------
     values : ndarray of shape (m,), complex128
         The sums, rounded once.
     n_samples : int
-        Number of records that were added.
+        Number of records added.
     next_record : int
         Index of the next record.
     unit : {"row", "group"} or None
-        Whether a record is a row or a group of rows; None before any was added.
+        Whether a record is a row or a group of rows; None before the first record.
 
     Raises
     ------
@@ -78,11 +76,11 @@ class FeatureSums:
 
     Notes
     -----
-    A feature is off by at most 1e-12 in float64 and 9e-7 in float32, plus what its phase is off by:
-    a few units of rounding (1e-16 and 6e-8) of ``sum_k |omega_kj x_k|``. Centre data that lie far
-    from the origin, or give them in float64.
+    The error of a feature is at most 1e-12 in float64 and 9e-7 in float32, plus the rounding error
+    of its phase: a few ulps (1e-16 and 6e-8) of ``sum_k |omega_kj x_k|``. Centre data that are far
+    from the origin, or use float64.
 
-    Each record adds a number of modulus at most `MODULUS_BOUND` to every sum. There is room for
+    Each record adds a number of modulus at most `MODULUS_BOUND` to every sum. The sums hold at most
     2^60 records.
 
     References
@@ -139,9 +137,9 @@ class FeatureSums:
             Records in the rows, in any memory layout. float32 is computed in float32, every other
             type in float64.
         groups : array-like of shape (n_samples,) or None
-            Whose each row is. A record is then a group, such as a person, and its features are the
-            mean of its rows', whose modulus is bounded as that of one row. All rows of a group must
-            come in one call, and no group in two. None: each row is a record.
+            Label of the group of each row, such as a person. A group is then one record: its
+            features are the mean over its rows, with the same bound on the modulus. All rows of a
+            group must be in one call. None: each row is a record.
 
         Returns
         -------
@@ -152,8 +150,8 @@ class FeatureSums:
         ------
         ValueError
             If X has another shape or holds NaN, infinity or values so large that a phase overflows
-            (see `clipped`); if groups are not one a row; if rows and groups are mixed, or groups
-            have masks. The sums are then as before.
+            (see `clipped`); if there is not one group label per row; if rows and groups are mixed,
+            or groups are used with masks. The sums are then unchanged.
         """
         X = self._check_records(X)
         weights, n_records = None, len(X)
@@ -170,7 +168,7 @@ class FeatureSums:
         n_threads = max(1, min(self.n_threads, len(starts)))
 
         def total(thread):
-            """Sum the chunks of one thread."""
+            """Return the sums of the chunks of one thread."""
             sums = _FixedPoint(len(turns))
             for start in starts[thread::n_threads]:
                 rows = X[start : start + size]
@@ -194,7 +192,7 @@ class FeatureSums:
         return self
 
     def _check_unit(self, unit):
-        """Raise a ValueError if records of another kind are there already."""
+        """Raise a ValueError if the sums already hold records of the other kind."""
         if unit is not None and self.unit not in (None, unit):
             raise ValueError(
                 f"records are {UNITS[self.unit]} each so far, and would be {UNITS[unit]}: what "
@@ -202,21 +200,21 @@ class FeatureSums:
             )
 
     def clipped(self, X: ArrayLike, middle: ArrayLike = 0.0) -> np.ndarray:
-        """Return records that `add` takes, whatever their entries are.
+        """Return records clipped to the range that `add` accepts.
 
-        Each entry by itself is clipped to what phases at these frequencies allow, of a magnitude
-        of at least 1e4 in float32 and 1e270 in float64; infinite ones too.
+        Each entry, also an infinite one, is clipped to the largest magnitude for which no phase
+        overflows: at least 1e4 in float32 and 1e270 in float64.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         middle : float or ndarray of shape (n_features,)
-            What stands for entries that are NaN.
+            Replaces entries that are NaN.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            X itself where no entry is changed.
+            X itself if no entry is changed.
 
         Raises
         ------
@@ -251,12 +249,12 @@ class FeatureSums:
         -------
         FeatureSums
             self, as if the records of `other` had been added here. `next_record` becomes the larger
-            of the two, so that no index comes twice.
+            of the two, so that no index is used twice.
 
         Raises
         ------
         ValueError
-            If `other` is something else.
+            If `other` does not match.
         """
         if not isinstance(other, FeatureSums):
             raise ValueError(f"other must be FeatureSums, got {type(other).__name__}")
@@ -275,15 +273,15 @@ class FeatureSums:
         return self
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the sums in integers, to be stored.
+        """Return the sums as integers, for storage.
 
         Returns
         -------
         dict of ndarray, int64
             "whole" and "fraction" of shape (m, 2): the real and imaginary sums are
             ``whole + fraction / 2^40``; and "n_samples" of shape (1,). Equal sums have equal
-            states. Up to a million states of disjoint parts may be added entry by entry: the result
-            is a state of the union.
+            states. The states of up to a million disjoint parts may be added entry by entry, which
+            gives a state of the union.
         """
         return {
             "whole": self._sums.whole.copy(),
@@ -305,11 +303,11 @@ class FeatureSums:
         Parameters
         ----------
         state : mapping
-            As `state` returns it, or a sum of such.
+            Result of `state`, or a sum of such results.
         unit : {"row", "group"} or None
-            What its records are.
+            Kind of the records.
         frequencies, **parameters
-            Those of the class; `first_record` is the index of the next record to be added.
+            Parameters of the class; `first_record` is the index of the next record.
 
         Returns
         -------
@@ -318,7 +316,7 @@ class FeatureSums:
         Raises
         ------
         ValueError
-            If the state is not one, or belongs to another number of frequencies.
+            If the state is malformed, or has another number of frequencies.
         """
         sums = cls(frequencies, **parameters)
         pairs = sums._sums.whole.shape
@@ -337,7 +335,7 @@ class FeatureSums:
         return sums
 
     def largest_value(self, dtype: DTypeLike) -> float:
-        """Return the largest magnitude of values in X of a type for which no phase overflows.
+        """Return the largest magnitude of values of a type for which no phase overflows.
 
         Examples
         --------
@@ -347,7 +345,7 @@ class FeatureSums:
         return float(self._turns_in(_SINGLE if np.dtype(dtype) == _SINGLE else _DOUBLE)[1])
 
     def _check_records(self, X):
-        """Return X as an array of numbers of the right shape, not copied if it is one."""
+        """Return X as an array, without a copy if possible; check its type and shape."""
         X = np.asarray(X)
         if X.dtype.kind not in "fiub":
             raise ValueError(f"X must hold real numbers, got an array of {X.dtype}")
@@ -360,7 +358,7 @@ class FeatureSums:
         return X
 
     def _turns_in(self, dtype):
-        """Return frequencies in turns, padded, (m, n_columns), and the largest |x| they allow."""
+        """Return frequencies over 2 pi, padded to (m, n_columns), and the largest |x| allowed."""
         if dtype not in self._turns:
             d, m = self.frequencies.shape
             turns = np.zeros((m, -(-d // LANES) * LANES), dtype=dtype)
@@ -370,7 +368,7 @@ class FeatureSums:
         return self._turns[dtype]
 
     def _add_chunk(self, rows, first_record, turns, sums):
-        """Add the features of records to sums in fixed point."""
+        """Add the features of a chunk to fixed-point sums."""
         n, d = rows.shape
         m, n_columns = turns.shape
         shift = FRACTION_BITS_OF_SUMS - FRACTION_BITS[turns.dtype]
@@ -396,7 +394,7 @@ def _add_weighted_chunk(rows, weights, turns, sums):
 
 
 def _blocks_of(rows, turns):
-    """Return rows in blocks (n_blocks, n_columns, BLOCK), in the type of the frequencies."""
+    """Return rows as blocks (n_blocks, n_columns, BLOCK), in the type of the frequencies."""
     n, d = rows.shape
     n_full, rest = divmod(n, BLOCK)
     blocks = _aligned_zeros((n_full + (rest > 0), turns.shape[1], BLOCK), turns.dtype)
@@ -415,15 +413,15 @@ class _FixedPoint:
         self.fraction = np.zeros((m, 2), dtype=np.int64)
 
     def add(self, whole, fraction):
-        """Add sums, whose fraction may be anything below 2^62, and carry."""
+        """Add sums with a fraction below 2^62, and carry."""
         self.fraction += fraction
         self.whole += whole
-        self.whole += self.fraction >> FRACTION_BITS_OF_SUMS
+        self.whole += self.fraction >> FRACTION_BITS_OF_SUMS  # arithmetic shift: floor
         self.fraction &= (1 << FRACTION_BITS_OF_SUMS) - 1
 
 
 def _aligned_zeros(shape, dtype):
-    """Zeros from a boundary of 64 bytes on: vectors across two cache lines cost a fifth more."""
+    """Return zeros aligned to 64 bytes: vectors across two cache lines are 20 % slower."""
     n_bytes = int(np.prod(shape)) * dtype.itemsize
     memory = np.zeros(n_bytes + 64, dtype=np.uint8)
     start = -memory.ctypes.data % 64
@@ -440,7 +438,7 @@ def sketch(X: ArrayLike, frequencies: ArrayLike, *, n_threads: int = 1) -> np.nd
     frequencies : array-like of shape (n_features, m)
         Frequencies omega_j in the columns.
     n_threads : int, default 1
-        Threads to use; the result does not depend on it.
+        Number of threads; it does not change the result.
 
     Returns
     -------
@@ -450,7 +448,7 @@ def sketch(X: ArrayLike, frequencies: ArrayLike, *, n_threads: int = 1) -> np.nd
     Raises
     ------
     ValueError
-        If the shapes do not fit, X is empty or something is not finite.
+        If the shapes do not match, X is empty or a value is not finite.
 
     References
     ----------
@@ -471,7 +469,7 @@ def sketch(X: ArrayLike, frequencies: ArrayLike, *, n_threads: int = 1) -> np.nd
 
 
 def _check_frequencies(frequencies):
-    """Return a copy of the frequencies as float64 (n_features, m), or raise."""
+    """Return a checked copy of the frequencies as float64 (n_features, m)."""
     frequencies = np.array(frequencies)
     if frequencies.dtype.kind not in "fiub":
         raise ValueError(f"frequencies must be real numbers, got an array of {frequencies.dtype}")
@@ -490,7 +488,7 @@ def _check_frequencies(frequencies):
 
 
 def _check_values(rows, limit, start):
-    """Raise a ValueError unless all values are numbers of at most `limit` in magnitude."""
+    """Raise a ValueError unless all values are at most `limit` in magnitude."""
     if rows.min() >= -limit and rows.max() <= limit:
         return
     row, _ = np.argwhere(~(np.abs(rows) <= limit))[0]

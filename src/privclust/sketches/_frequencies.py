@@ -1,4 +1,4 @@
-"""Frequencies of a sketch: their laws, and the scale of the data that sets theirs."""
+"""Frequencies of a sketch: their distributions, and the scale of the data that they need."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from privclust.sketches._feature_sums import sketch
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.1, 7.0  # of "log_uniform"
 
-# Of the estimate of the variance: records and frequencies of the small sketches, frequencies of
-# similar radius among which the largest modulus counts, rounds, and the widest search of a round.
+# Estimate of the variance: records and frequencies of the small sketches, frequencies of similar
+# radius per block, rounds, and the largest factor by which a round may change the variance.
 _PILOT_SAMPLES = 5000
 _PILOT_FREQUENCIES = 1000
 _FREQUENCIES_OF_BLOCK = 25
 _ROUNDS = 5
 _LARGEST_CHANGE = 100.0
-_LARGEST_SPREAD = 1e150  # its square is still a number
+_LARGEST_SPREAD = 1e150  # its square is finite
 
 
 def draw_frequencies(
@@ -44,19 +44,21 @@ def draw_frequencies(
     n_frequencies : int
         Size m of the sketch.
     variance : float, default 1.0
-        sigma^2, positive, in squared units of the data: about that of a cluster along one axis.
+        sigma^2, positive, in squared units of the data: about the variance of a cluster along one
+        axis.
     law : {"adapted_radius", "folded_gaussian", "gaussian", "log_uniform"}
-        Law of R: of density proportional to ``sqrt(R^2 + R^4 / 4) exp(-R^2 / 2)``, which favours
-        radii where the sketch of a Gaussian changes most with its mean and variance (the default);
-        the modulus of a standard Gaussian number; that of a d-dimensional standard Gaussian vector;
-        or, for data with structure on several scales, all magnitudes from 0.1 to 7 alike.
+        Distribution of R. "adapted_radius": density proportional to
+        ``sqrt(R^2 + R^4 / 4) exp(-R^2 / 2)``, which favours radii where the sketch of a Gaussian
+        changes most with its mean and variance. "folded_gaussian": modulus of a standard Gaussian
+        number. "gaussian": norm of a standard Gaussian vector. "log_uniform": log-uniform from 0.1
+        to 7, for data with structure on several scales.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         Source of the frequencies.
 
     Returns
     -------
     ndarray of shape (n_features, n_frequencies)
-        Omega, a frequency in each column.
+        Omega, one frequency per column.
 
     Raises
     ------
@@ -95,8 +97,8 @@ def draw_frequencies(
 def _adapted_radii(count, rng):
     """Draw radii of the adapted law by rejection.
 
-    The density of u = R^2 / 2 is proportional to ``sqrt(1 + u/2) exp(-u)``, at most
-    ``(1 + u/4) exp(-u)``: that of one exponential number, or with probability 1/5 the sum of two.
+    The density of u = R^2 / 2 is proportional to ``sqrt(1 + u/2) exp(-u)``. Its envelope
+    ``(1 + u/4) exp(-u)`` is a mixture of Exp(1) and, with probability 1/5, Gamma(2).
     """
     accepted = np.empty(0)
     while accepted.size < count:
@@ -108,35 +110,34 @@ def _adapted_radii(count, rng):
 
 
 def estimate_variance(X: ArrayLike, *, random_state: RandomState = None) -> float:
-    r"""Estimate the variance to draw frequencies with, from small sketches of a few records.
+    r"""Estimate the variance for `draw_frequencies` from small sketches of a few records.
 
     The modulus of the (unnormalised) sketch of Gaussians of variance sigma^2 is at most
-    ``exp(-sigma^2 |omega|^2 / 2)``, and near it for those frequencies at which the phases of the
-    means agree. Frequencies are drawn at a first variance and sorted by radius, and the curve is
-    fitted by least squares to the largest modulus in each block of 25; its variance serves the
-    next of 5 rounds. Moduli are corrected for the sampling of the records, which adds ``1/n`` to
-    their squares.
+    ``exp(-sigma^2 |omega|^2 / 2)``, and near this bound at frequencies where the phases of the
+    means agree. Frequencies are drawn and sorted by radius. The bound is fitted by least squares
+    to the largest modulus in each block of 25. The fitted variance is used in the next of 5 rounds.
+    Squared moduli are corrected for the sampling of the records, which adds ``1/n``.
 
-    The more clusters and dimensions, the seldomer phases agree, and the more the result exceeds
-    the variance of a cluster. Multiplying X by c multiplies the result by c^2.
+    With many clusters or dimensions phases rarely agree, and the result exceeds the variance of a
+    cluster. Multiplying X by c multiplies the result by c^2.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Records, of which at most 5000 are used. The result reveals something about them: it is
-        private only if they are public.
+        Records; at most 5000 are used. The result depends on them without noise, so that they must
+        be public.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         Chooses the records and frequencies.
 
     Returns
     -------
     float
-        The variance, positive; 1 if all records are equal, where nothing sets a scale.
+        The variance, positive; 1 if all records are equal.
 
     Raises
     ------
     ValueError
-        If X is not a matrix of finite numbers, or its square over- or underflows.
+        If X is not a matrix of finite numbers, or their squares overflow or underflow.
 
     References
     ----------
@@ -164,7 +165,7 @@ def estimate_variance(X: ArrayLike, *, random_state: RandomState = None) -> floa
     if not np.isfinite(X).all():
         raise ValueError("X must be finite, got NaN or infinity")
     with np.errstate(over="ignore"):
-        X = X - X[0]
+        X = X - X[0]  # keeps precision for data far from the origin
     size = np.abs(X).max()
     if size == 0.0:
         return 1.0
@@ -182,7 +183,7 @@ def estimate_variance(X: ArrayLike, *, random_state: RandomState = None) -> floa
 
 
 def _fitted_factor(X, variance, rng):
-    """Draw frequencies at a variance, sketch and fit; return the fitted variance over that one."""
+    """Return the ratio of the fitted variance and the variance that frequencies are drawn at."""
     n, d = X.shape
     frequencies = draw_frequencies(d, _PILOT_FREQUENCIES, variance=variance, random_state=rng)
     squares = _PILOT_FREQUENCIES * np.abs(sketch(X, frequencies)) ** 2
@@ -192,7 +193,7 @@ def _fitted_factor(X, variance, rng):
     largest = np.take_along_axis(order, moduli[order].argmax(axis=1)[:, None], axis=1)[:, 0]
 
     def misfit(log_factor):
-        """Sum of squares at a factor."""
+        """Return the sum of squared residuals at a factor."""
         curve = np.exp(-0.5 * np.exp(log_factor) * radii[largest])
         return ((curve - moduli[largest]) ** 2).sum()
 

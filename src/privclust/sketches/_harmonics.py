@@ -1,14 +1,14 @@
-r"""Even moments of directions in harmonic coordinates, and how far a row moves them.
+r"""Even moments of directions in harmonic coordinates, and their sensitivity to one row.
 
-A symmetric tensor T of degree l over :math:`R^d` has one entry for each sorted index
-:math:`i_1 \le \dots \le i_l`, which stands for :math:`c(I) = l! / \prod m_j!` equal ones, so that
-:math:`\sqrt{c(I)}\, T_I` are coordinates whose Euclidean norm is the Frobenius norm. Let `E` put an
-identity in, :math:`E S = sym(I \otimes S)`; its adjoint is the trace. The trace-free part is
+A symmetric tensor T of degree l over :math:`R^d` is stored by its entries at sorted indices
+:math:`i_1 \le \dots \le i_l`. Each stands for :math:`c(I) = l! / \prod m_j!` equal entries, so that
+the coordinates :math:`\sqrt{c(I)}\, T_I` preserve the Frobenius norm. Let `E` insert an identity,
+:math:`E S = sym(I \otimes S)`; its adjoint is the trace. The trace-free part is
 
 .. math:: H T = \sum_j (-1)^j h_j E^j E'^j T, \qquad
           h_j = \frac{l!}{2^j j! (l-2j)!} \prod_{i=1}^j \frac{1}{d + 2l - 2 - 2i},
 
-an orthogonal projection. Of a unit vector :math:`x`, :math:`\langle H x^{\otimes l},
+an orthogonal projection. For unit vectors :math:`x, y`, :math:`\langle H x^{\otimes l},
 y^{\otimes l} \rangle = \sum_j (-1)^j h_j (x'y)^{l-2j}`, which is :math:`c_l` times the Gegenbauer
 polynomial :math:`P_l(x'y)`, :math:`P_l(1) = 1`. So with weights :math:`a_l` that add up to 1
 
@@ -18,12 +18,12 @@ polynomial :math:`P_l(x'y)`, :math:`P_l(1) = 1`. So with weights :math:`a_l` tha
 **Sensitivity** of the sum of :math:`\phi` over rows, each of norm 1 or 0, in the Euclidean norm:
 
 - *replace-one*, x by y: :math:`\|\phi(x) - \phi(y)\|^2 = 2 (K(1) - K(x'y)) \le S^2 = 2 (1 -
-  \min_t K(t))`, attained by some pair of unit vectors. Where y is 0: 1, which is less, since K,
-  of degrees above 0 alone, has mean 0 over the sphere and thus a minimum below 0.
+  \min_t K(t))`, attained by some pair of unit vectors. If y is 0 the distance is 1, which is less:
+  K has no term of degree 0, so that its mean over the sphere is 0 and its minimum negative.
 - *add-remove*: :math:`\|\phi(x)\| = 1`.
 
-K is a polynomial in :math:`t^2` of degree at most 3: its minimum over [0, 1] is at an end or at one
-of at most two roots of its derivative, found in closed form.
+K is a polynomial in :math:`t^2` of degree at most 3. Its minimum over [0, 1] is at an end or at one
+of at most two roots of its derivative.
 
 References
 ----------
@@ -42,7 +42,7 @@ import scipy.sparse as sp
 
 
 def n_moments(n_features: int, degree: int) -> int:
-    """Return how many entries a symmetric tensor has, once each."""
+    """Return the number of distinct entries of a symmetric tensor."""
     return math.comb(n_features + degree - 1, degree)
 
 
@@ -50,8 +50,8 @@ def n_moments(n_features: int, degree: int) -> int:
 def sorted_indices(n_features: int, degree: int) -> np.ndarray:
     """Return the sorted indices of a symmetric tensor, shape (n_moments, degree), int16.
 
-    Their order is that in which `HarmonicSums` adds them up: in groups of one index j in the place
-    before the last two, every beginning that ends with j beside every pair (k, l), j <= k <= l.
+    The order is that of `HarmonicSums`: grouped by the third-last index j; in each group, every
+    head that ends with j is combined with every pair (k, l), j <= k <= l.
     """
     if degree == 2:
         return np.stack(np.triu_indices(n_features), axis=1).astype(np.int16)
@@ -68,7 +68,7 @@ def sorted_indices(n_features: int, degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def roots_of_counts(n_features: int, degree: int) -> np.ndarray:
-    """Return the root of how many equal entries each sorted index stands for, (n_moments,)."""
+    """Return the square roots of the multiplicities c(I) of the sorted indices, (n_moments,)."""
     indices = sorted_indices(n_features, degree)
     factorials = np.ones(len(indices))
     run = np.ones(len(indices))
@@ -82,10 +82,9 @@ def roots_of_counts(n_features: int, degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def insertions(n_features: int, degree: int) -> sp.csr_array:
-    """Return the matrix that adds up a tensor of degree - 2 at all pairs of equal indices, int64.
+    """Return the integer matrix of :math:`l (l-1) / 2` times E between entries, for degree l.
 
-    Row I, column J: in how many ways two equal indices of I leave J. With entries, not coordinates,
-    it is :math:`l (l-1) / 2` times E.
+    Row I, column J: the number of ways to remove two equal indices from I such that J is left.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def insertions(n_features: int, degree: int) -> sp.csr_array:
 
 
 def positions(indices: np.ndarray, n_features: int) -> np.ndarray:
-    """Return where sorted indices stand among all."""
+    """Return the positions of sorted indices in `sorted_indices`."""
     degree = indices.shape[1]
     if degree == 0:
         return np.zeros(len(indices), dtype=np.int64)
@@ -115,26 +114,26 @@ def positions(indices: np.ndarray, n_features: int) -> np.ndarray:
 
 
 def places(indices: np.ndarray, among: np.ndarray, n_features: int) -> np.ndarray:
-    """Return where indices stand among others, which have them all."""
+    """Return the positions of indices in `among`, which must contain them."""
     codes, order = _in_order(among, n_features)
     return order[np.searchsorted(codes, _encoded(indices, n_features))]
 
 
 @lru_cache(maxsize=32)
 def _codes(n_features, degree):
-    """Return the sorted codes of all indices, and whose they are."""
+    """Return the sorted codes of all indices, and the order that sorts them."""
     return _in_order(sorted_indices(n_features, degree), n_features)
 
 
 def _in_order(indices, n_features):
-    """Return the sorted codes of indices, and whose they are."""
+    """Return the sorted codes of indices, and the order that sorts them."""
     codes = _encoded(indices, n_features)
     order = np.argsort(codes)
     return codes[order], order
 
 
 def _encoded(indices, n_features):
-    codes = np.zeros(len(indices), dtype=np.int64)
+    codes = np.zeros(len(indices), dtype=np.int64)  # indices as digits in base n_features
     for place in range(indices.shape[1]):
         codes = codes * n_features + indices[:, place]
     return codes
@@ -163,27 +162,27 @@ def squared_length(n_features: int, degree: int) -> float:
 
 
 def trace_free(coordinates: np.ndarray, n_features: int, degree: int) -> np.ndarray:
-    """Return the trace-free part of a tensor, in the coordinates whose norm is its own."""
+    """Return the trace-free part of a tensor, in norm-preserving coordinates."""
     parts = [coordinates]
     for lower in range(degree, 0, -2):
         parts.append(trace(parts[-1], n_features, lower))
     coefficients = trace_coefficients(n_features, degree)
     total = coefficients[-1] * parts[-1]
     for j in range(degree // 2 - 1, -1, -1):
-        # coefficient j of E^j E'^j, gathered from the innermost outwards
+        # Horner's rule in E: coefficient j belongs to E^j E'^j
         insert, _ = _scaled_insertions(n_features, degree - 2 * j)
         total = insert @ total + coefficients[j] * parts[j]
     return total
 
 
 def trace(coordinates: np.ndarray, n_features: int, degree: int) -> np.ndarray:
-    """Return the trace E' of tensors of a degree, in coordinates, (m,) or (m, n)."""
+    """Return the trace E' of tensors in coordinates of shape (m,) or (m, n)."""
     return _scaled_insertions(n_features, degree)[1] @ coordinates
 
 
 @lru_cache(maxsize=32)
 def _scaled_insertions(n_features, degree):
-    """Return E between coordinates, and E'."""
+    """Return E and E' as matrices between coordinates."""
     outer, inner = roots_of_counts(n_features, degree), np.ones(1)
     if degree > 2:
         inner = roots_of_counts(n_features, degree - 2)
@@ -194,7 +193,7 @@ def _scaled_insertions(n_features, degree):
 
 
 def kernel_of_squares(n_features: int, weights: Mapping[int, float]) -> np.polynomial.Polynomial:
-    """Return K as a polynomial in :math:`s = t^2`, of weights by degree."""
+    """Return K as a polynomial in :math:`s = t^2`, for weights by degree."""
     total = np.polynomial.Polynomial([0.0])
     for degree, weight in weights.items():
         coefficients = trace_coefficients(n_features, degree)[::-1]
@@ -205,7 +204,7 @@ def kernel_of_squares(n_features: int, weights: Mapping[int, float]) -> np.polyn
 
 
 def largest_move(n_features: int, weights: Mapping[int, float]) -> float:
-    """Return S, how far apart the features of two unit vectors can be."""
+    """Return S, the largest distance between the features of two unit vectors."""
     kernel = kernel_of_squares(n_features, weights)
     roots = np.asarray(kernel.deriv().roots(), dtype=np.complex128)
     inner = [float(root.real) for root in roots if abs(root.imag) < 1e-9]

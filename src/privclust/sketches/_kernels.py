@@ -1,18 +1,18 @@
 """Compiled loops that add random Fourier features of many records, in fixed point.
 
-A feature is ``exp(2 pi i t)`` with the phase ``t = omega' x / (2 pi)`` in turns. With r the
-difference of t and the nearest integer, s = sin(pi r) and c = cos(pi r) are polynomials and
-``cos(2 pi t) = 1 - 2 s^2``, ``sin(2 pi t) = 2 s c``: no quadrant, branch, table or call, so the
-loops become vector instructions. The last multiply-add rounds to a multiple of 2^-22 (float32) or
-2^-40 (float64): its addend, 1.5 * 2^23 or 1.5 * 2^52, leaves an integer in the low bits of the
-result, and these integers are what is added up. Their sums do not depend on the order of records,
-on blocks or on threads.
+A feature is ``exp(2 pi i t)`` with the phase ``t = omega' x / (2 pi)`` in turns. Let r be the
+difference of t and the nearest integer. Then s = sin(pi r) and c = cos(pi r) are computed by
+polynomials, ``cos(2 pi t) = 1 - 2 s^2`` and ``sin(2 pi t) = 2 s c``. Without quadrants, branches,
+tables or calls the loops become vector instructions. The last multiply-add rounds to a multiple of
+2^-22 (float32) or 2^-40 (float64): its addend, 1.5 * 2^23 or 1.5 * 2^52, leaves an integer in the
+low bits of the result. The loops add these integers, so that sums do not depend on the order of
+records, on blocks or on threads.
 
-Every rounding is that of one multiplication, addition or fused multiply-add of IEEE 754, none of
-which the compiler may reorder or contract: a record has the same features in a vector, in the rest
-of a loop and on another machine.
+Every operation is one IEEE 754 multiplication, addition or fused multiply-add. The compiler may not
+reorder or contract them, so that features are the same in vectorized loops, in their remainders and
+on other machines.
 
-The polynomials interpolate sin(pi r) / r and cos(pi r) in the Chebyshev nodes of r^2 in [0, 1/4]:
+The polynomials interpolate sin(pi r) / r and cos(pi r) at the Chebyshev nodes of r^2 in [0, 1/4]:
 
 =======  =====  ===============  =================
 X        terms  error of sin     error of cos
@@ -21,8 +21,8 @@ float32  5      6.7e-9           4.7e-8
 float64  8      1.8e-16          2.0e-15
 =======  =====  ===============  =================
 
-Over all float32 r, a rounded feature is off by at most 8.2e-7 and its modulus exceeds 1 by at most
-7.9e-7; in float64 both are below 1e-12.
+Over all float32 r, the error of a rounded feature is at most 8.2e-7 and its modulus exceeds 1 by at
+most 7.9e-7; in float64 both are below 1e-12.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ from numba.extending import intrinsic
 
 from privclust.core.compiled import kernel, part
 
-BLOCK = 256  # records added up before a carry; their features come to at most 2^30 in 32 bits
+BLOCK = 256  # records added before a carry: their features add up to at most 2^30 in 32 bits
 LANES = 4  # columns of X and of the frequencies are padded with zeros to a multiple of this
 _FRACTION_BITS = {32: 22, 64: 40}
 FRACTION_BITS = {np.dtype(f"f{bits // 8}"): places for bits, places in _FRACTION_BITS.items()}
@@ -85,13 +85,13 @@ _ROUNDER_BITS = {
 
 
 def _integer_of(float_type):
-    """The integer type of as many bits as the float type."""
+    """Return the integer type with as many bits as the float type."""
     return types.int32 if float_type.bitwidth == 32 else types.int64
 
 
 @intrinsic
 def _fma(typing_context, a, b, c):
-    """The fused multiply-add a * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
 
     def generate(context, builder, signature, arguments):
         return builder.fma(*arguments)
@@ -117,7 +117,7 @@ def _half_turn(builder, r, bits, scale):
 
 @intrinsic
 def half_turn(typing_context, r):
-    """The pair of sin(pi r) and cos(pi r), for |r| <= 1/2 in single or double precision."""
+    """Return sin(pi r) and cos(pi r) for |r| <= 1/2, in single or double precision."""
 
     def generate(context, builder, signature, arguments):
         pair = _half_turn(builder, arguments[0], r.bitwidth, 1.0)
@@ -128,11 +128,11 @@ def half_turn(typing_context, r):
 
 @intrinsic
 def _add_feature(typing_context, sums, phase):
-    """The pair of integers (cosine, sine) plus the feature of a phase, each plus _ROUNDER_BITS."""
+    """Return the integer sums (cosine, sine) plus the feature of a phase, each + _ROUNDER_BITS."""
     bits = phase.bitwidth
     integer = _integer_of(phase)
     fraction_bits = _FRACTION_BITS[bits]
-    scale = 2.0 ** ((fraction_bits + 1) / 2)  # s and c times this: s * s is 2 s^2 in fixed point
+    scale = 2.0 ** ((fraction_bits + 1) / 2)  # scaled s and c: s * s is 2 s^2 in fixed point
 
     def generate(context, builder, signature, arguments):
         pair, t = arguments
@@ -154,7 +154,7 @@ def _add_feature(typing_context, sums, phase):
 
 @intrinsic
 def _minus_rounders(typing_context, count, phase):
-    """The pair of integers that makes up for _ROUNDER_BITS added `count` times, modulo overflow."""
+    """Return the start values that cancel `count` additions of _ROUNDER_BITS, modulo overflow."""
     bits = phase.bitwidth
 
     def generate(context, builder, signature, arguments):
@@ -175,7 +175,7 @@ def _four_phases(typing_context, rows, i, turns, chosen, t, phases):
 
     def generate(context, builder, signature, arguments):
         def array(position):
-            """The array that is an argument."""
+            """Return the array argument at a position."""
             make = context.make_array(signature.args[position])
             return make(context, builder, arguments[position])
 
@@ -189,7 +189,7 @@ def _four_phases(typing_context, rows, i, turns, chosen, t, phases):
         )
 
         def load(pointer):
-            """The LANES numbers from an address on."""
+            """Return the LANES numbers at an address."""
             return builder.load(
                 builder.bitcast(pointer, vector.as_pointer()), align=real.bitwidth // 8
             )
@@ -233,13 +233,13 @@ def _add_halves(builder, a, b, first, second):
 
 @kernel()
 def add_features(blocks, n_records, turns, shift, sums):
-    """Add the features of all frequencies to sums (m, 2), their real and imaginary parts.
+    """Add the features of records to sums (m, 2), the real and imaginary parts.
 
-    `blocks` (n_blocks, n_columns, BLOCK) hold records in the last axis, of which n_records count;
-    `turns` (m, n_columns) are frequencies over 2 pi, and `shift` the binary places by which
-    fixed-point features move up before they are added.
+    `blocks` (n_blocks, n_columns, BLOCK) holds records along the last axis, the first n_records of
+    which count. `turns` (m, n_columns) holds frequencies over 2 pi. `shift` is the left shift that
+    is applied to fixed-point features before they are added.
     """
-    phases = np.zeros(BLOCK, blocks.dtype)  # stays 0 where there are LANES columns only
+    phases = np.zeros(BLOCK, blocks.dtype)  # stays 0 if there are only LANES columns
     zero = phases[0]
     last = turns.shape[1] - LANES
     for b in range(blocks.shape[0]):
@@ -265,9 +265,9 @@ def add_features(blocks, n_records, turns, shift, sums):
 
 @kernel()
 def add_weighted_features(blocks, weights, n_records, turns, shift, sums):
-    """As `add_features`, each record's features times its weight (n_blocks, BLOCK), cut to zero.
+    """Add features as `add_features`, times weights (n_blocks, BLOCK), truncated towards zero.
 
-    Cutting makes no part larger, so that weights that add up to 1 keep the bound of one record.
+    Truncation makes no part larger: weights that add up to 1 keep the bound of one record.
     """
     phases = np.zeros(BLOCK, blocks.dtype)
     last = turns.shape[1] - LANES
@@ -293,7 +293,7 @@ def add_weighted_features(blocks, weights, n_records, turns, shift, sums):
 
 @part()
 def _four_terms(x, k, w, i, start):
-    """Four terms of the phase of record i, from column k on."""
+    """Return `start` plus four terms of the phase of record i, from column k on."""
     start = _fma(x[k, i], w[k], start)
     start = _fma(x[k + 1, i], w[k + 1], start)
     start = _fma(x[k + 2, i], w[k + 2], start)
@@ -302,7 +302,7 @@ def _four_terms(x, k, w, i, start):
 
 @part()
 def _mix(z):
-    """The output function of the SplitMix64 generator: a bijection of 64 bits."""
+    """Return the output function of SplitMix64: a bijection of 64 bits."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -310,7 +310,7 @@ def _mix(z):
 
 @part()
 def _bounded(key, step, counter, bound):
-    """A random integer below `bound` in the high 32 bits; the low ones say whether to reject it."""
+    """Return a random integer below `bound` in the high 32 bits; the low ones decide rejection."""
     return (_mix(key + step * np.uint64(counter)) >> np.uint64(32)) * np.uint64(bound)
 
 
@@ -318,13 +318,12 @@ def _bounded(key, step, counter, bound):
 def draw_subset(seed, record, rejected_below, stamp, seen, subset):
     """Draw a subset of 0..m-1 uniformly, by Floyd's algorithm.
 
-    Draw i is uniform in 0..m-r+i (a random number of 32 bits times the number of results, less the
-    few numbers that would make some results more likely than others); a result that was there
-    before gives way to m-r+i.
+    Draw i is uniform in 0..m-r+i, by Lemire's method with rejection. A value that was drawn before
+    is replaced by m-r+i.
 
-    The subset (r,), in no order, depends on seed and record alone. `rejected_below` (r,) is 2^32
-    modulo m-r+1+i; `stamp` marks in the work space `seen` (m,) what is drawn: no entry has this
-    value before.
+    The unordered subset (r,) is a function of seed and record. `rejected_below` (r,) is 2^32
+    modulo m-r+1+i. Drawn values are marked by `stamp` in the work space `seen` (m,), which must not
+    hold this value before.
     """
     key = _mix(_mix(seed + np.uint64(0x9E3779B97F4A7C15)) + record)
     step = _mix(key) | np.uint64(1)
@@ -354,16 +353,16 @@ def draw_subset(seed, record, rejected_below, stamp, seen, subset):
 def add_masked_features(rows, first_record, turns, n_measurements, seed, shift, sums):
     """Add, for every record, the features of its own random subset of r of the frequencies.
 
-    The index of a record, which in `rows` (n_records, n_columns) starts at `first_record`, decides
-    with the seed about its subset; the rest as for `add_features`.
+    The subset is a function of the seed and the index of the record. Indices of `rows`
+    (n_records, n_columns) start at `first_record`. Other arguments are those of `add_features`.
     """
     m = turns.shape[0]
     r = n_measurements
     group = max(1, BLOCK // r)  # records whose features are evaluated in one loop
-    # what _four_phases reads and writes beyond a subset belongs to the next one, or to nobody
+    # padded: _four_phases reads and writes up to LANES - 1 entries beyond a subset
     chosen = np.zeros(group * r + LANES - 1, np.uint32)
     phases = np.empty(group * r + LANES - 1, rows.dtype)
-    # two arrays, since a loop that stores pairs does not vectorise
+    # two arrays: a loop that stores pairs does not vectorise
     cosines = np.empty(group * r, np.int64)
     sines = np.empty(group * r, np.int64)
     seen = np.zeros(m, np.uint8)
@@ -374,7 +373,7 @@ def add_masked_features(rows, first_record, turns, n_measurements, seed, shift, 
     for begin in range(0, rows.shape[0], group):
         n = min(group, rows.shape[0] - begin)
         for g in range(n):
-            stamp = (begin + g) % 255 + 1
+            stamp = (begin + g) % 255 + 1  # clears `seen` only every 255 records
             if stamp == 1:
                 seen[:] = 0
             subset = chosen[g * r : (g + 1) * r]

@@ -1,4 +1,4 @@
-"""The noise for a sketch, built once: it states its guarantee, and a sketch is released by it."""
+"""The noise mechanism of a sketch, with its guarantee."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ PUBLIC_COUNT = "the number of records is public"
 
 @dataclass(frozen=True)
 class SketchMeasurement:
-    """Noise bound to the sums that it is for.
+    """Noise for the sums named by `sums`.
 
-    `noise` has their sensitivity and the neighbour relation. `delta` is that at which Gaussian
-    noise is stated. `wording` has the statement's other columns, such as its units.
+    `noise` holds the sensitivity and the neighbour relation. `delta` is the delta at which the
+    guarantee of Gaussian noise is stated. `wording` holds other columns of the statement, such as
+    units.
     """
 
     noise: Laplace | Gaussian
@@ -28,7 +29,7 @@ class SketchMeasurement:
 
     @property
     def relation(self) -> Neighbours:
-        """The change of the records that is hidden."""
+        """The neighbour relation."""
         return self.noise.sensitivity.relation
 
     def promise(self, *, seeded: bool = False, unit: str = ROW) -> Guarantee:

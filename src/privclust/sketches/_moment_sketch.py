@@ -43,13 +43,12 @@ from privclust.sketches.moment_sums import MOMENT_BITS, GroupSums, HarmonicSums
 class MomentSketch(BaseSketch):
     r"""Sums of harmonic moments of the directions of rows, with or without noise.
 
-    Each row is scaled to norm 1 by itself, or stays 0, and becomes features
-    :math:`\phi(x)` whose inner products are :math:`K(x'y) = a_2 P_2 + a_4 P_4 (+ a_6 P_6)`,
-    Gegenbauer polynomials of the angle (``privclust.sketches._harmonics``, where the
-    sensitivity of their sum is derived). Degrees 2 and 4 tell of unions of subspaces what a decoder
-    needs; degree 6 tells more of few features. Sums are exact: they do not depend on the order of
-    rows, on chunks or processes, and ``a + b`` is, to the byte, the sketch of the records of both,
-    which must have none in common.
+    Each row is scaled to norm 1, or stays 0, and mapped to features :math:`\phi(x)` with inner
+    products :math:`K(x'y) = a_2 P_2 + a_4 P_4 (+ a_6 P_6)`, Gegenbauer polynomials of the cosine of
+    the angle. ``privclust.sketches._harmonics`` derives the sensitivity of the sum of features.
+    Degrees 2 and 4 suffice to decode unions of subspaces; degree 6 helps with few features. Sums
+    are exact: they do not depend on the order of rows, on chunks or processes. ``a + b`` is, to the
+    byte, the sketch of the union of disjoint records.
 
     A sketch without noise is **not private**; see `release`.
 
@@ -59,19 +58,19 @@ class MomentSketch(BaseSketch):
         d, from 2; at most 64 for degree 4 and 10 for degree 6.
     degree : {4, 6}
     moments : mapping of int to array_like
-        By degree: the trace-free part of the sums in coordinates whose norm is that of the tensor.
+        By degree: the trace-free part of the sums, in norm-preserving coordinates.
     n_samples : int or float
-        n; a float, of any sign, where the count itself has noise: then of rows that are not 0.
+        Number n of records; if the count is noisy, a float of any sign that counts nonzero rows.
     noise : MomentNoise or None
     guarantee : privclust.privacy.Guarantee or None
-        What the noise gives; None where there is no noise.
+        Guarantee of the noise; None without noise.
     exact : HarmonicSums or None
-        Of a sketch without noise.
+        The exact sums; None with noise.
     unit : {"row", "group"}
-        What its records are: rows, or groups of rows, such as all rows of one person.
+        Kind of the records: rows, or groups of rows, such as all rows of one person.
     left_out : int, privclust.privacy.NoisyCount or None
-        How many records contribute nothing, since an entry is missing or cannot be read; None where
-        there can be none.
+        Number of records that contribute nothing, since an entry is missing or cannot be read; None
+        if there can be none.
 
     Raises
     ------
@@ -134,20 +133,19 @@ class MomentSketch(BaseSketch):
         Parameters
         ----------
         source : array_like, path or iterable of chunks
-            What `privclust.records.streams.chunks` reads: finite numbers.
+            Any source that `privclust.records.streams.chunks` reads, of finite numbers.
         degree : {4, 6} or None
-            None for 6 with up to 6 features, else 4. Sketches of one degree alone can be merged.
+            None for 6 with up to 6 features, else 4. Only sketches of equal degree can be merged.
         groups : array-like of shape (n_samples,) or None
-            Whose each row of the source is, in its order: a record is then a group, such as a
-            person, and its moments are the mean of its rows'. These labels are in memory all at
-            once, and sums for each size of groups; a group's rows may lie anywhere in the source,
-            but in no other sketch that is merged with this one. Merged sketches have the records of
-            both to within a unit of 2^-36 for each size, not to the byte. None: each row is a
-            record.
+            Label of the group of each row, such as a person, in the order of the source. A group is
+            then one record with the mean of the moments of its rows. All labels are held in memory,
+            and sums for each size of groups. The rows of a group may be anywhere in the source, but
+            not in another sketch that is merged with this one. Merged sketches then agree with the
+            sketch of the union to 2^-36 for each size, not to the byte. None: each row is a record.
         chunk_size : int or None
-            Records in memory at a time; the result does not depend on it.
+            Records in memory at a time; it does not change the result.
         dataset : str or None
-            Of an HDF5 file.
+            Name of the dataset in an HDF5 file.
 
         Returns
         -------
@@ -184,20 +182,20 @@ class MomentSketch(BaseSketch):
         n_threads: int = 1,
         progress: Callable[[int], object] | None = None,
     ) -> Self:
-        """Return the sketch of a table where it lies, without noise, its sums to the last bit.
+        """Return the exact sketch of a table, without noise; data are read in place.
 
         Parameters
         ----------
         source, groups, row_filter, n_threads, progress
-            As of `privclust.sketches.Sketch.of_table`: files, data frames, Dask, Spark.
+            As in `privclust.sketches.Sketch.of_table`: files, data frames, Dask, Spark.
         degree : {4, 6} or None
-            As of `of`.
+            As in `of`.
         columns, encoder
-            Also as there, but one of them is to name columns.
+            As in `Sketch.of_table`, but one of the two must name the columns.
         strict : bool
-            False: no row decides whether there is a result. A row with an entry that is missing or
-            cannot be read contributes nothing and is counted (`left_out`); of a row with infinite
-            entries those alone count. True: such an entry is an error, outside of any guarantee.
+            False: no row can cause an error. A row with an entry that is missing or cannot be read
+            contributes nothing and is counted (`left_out`); in a row with infinite entries only
+            these count. True: such an entry is an error, which no guarantee covers.
 
         Returns
         -------
@@ -237,7 +235,7 @@ class MomentSketch(BaseSketch):
 
     @classmethod
     def from_sums(cls, sums: HarmonicSums, unit: str = ROW) -> Self:
-        """Return the sketch of the records that were added to `sums` so far."""
+        """Return the sketch of the records in `sums`."""
         d, degree = sums.n_features, sums.degree
         moments = {
             each: np.asarray(sums.harmonics(each)) * roots_of_counts(d, each)
@@ -256,10 +254,9 @@ class MomentSketch(BaseSketch):
     ) -> Self:
         r"""Return the sketch with Gaussian noise, private.
 
-        Noise is put on exact sums in the features' coordinates, of which there are more than
-        features: what falls outside the features' space is taken off again. The normal mechanism
-        is calibrated exactly to (epsilon, delta). What was released twice from the same records
-        costs twice: compose the guarantees.
+        Noise is added to the exact sums in tensor coordinates and then projected on the trace-free
+        space of the features. The Gaussian mechanism is calibrated exactly to (epsilon, delta).
+        Compose the guarantees of several releases from the same records.
 
         Parameters
         ----------
@@ -268,14 +265,15 @@ class MomentSketch(BaseSketch):
         delta : float
             In (0, 1).
         neighbours : {"replace_one", "add_remove"}
-            Which change of the records is hidden. ``"replace_one"``: one of n, and n is public.
-            ``"add_remove"``: one more or less, and the number of rows other than 0 gets noise too.
+            Neighbour relation. ``"replace_one"``: one record is replaced, and n is public.
+            ``"add_remove"``: one record is added or removed, and the number of nonzero rows is
+            noisy as well.
         share : float
-            Part of the budget, above 0 and at most 1: the squared ratio of sensitivity and
-            deviation is this part of what the whole budget allows, and such parts add up.
+            Share of the budget, above 0 and at most 1, in terms of the squared ratio of sensitivity
+            and standard deviation. Shares add up.
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            None for release (needs ``privclust[secure]``; some 70 microseconds a moment), anything
-            else for reproduction, which the guarantee says.
+            None for release (needs ``privclust[secure]``; about 70 microseconds a moment), anything
+            else for reproduction, which the guarantee states.
 
         Returns
         -------
@@ -300,7 +298,7 @@ class MomentSketch(BaseSketch):
         return self._noted(noisy) if share == 1.0 else noisy
 
     def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
-        """Return the noisy moments, and the noisy number of records where it is private too."""
+        """Return the noisy moments, and the noisy number of records if it is not public."""
         relation = measurement.relation
         values, weights, ends = [], [], []
         for degree, weight in feature_weights(self.degree, relation).items():
@@ -327,14 +325,14 @@ class MomentSketch(BaseSketch):
         }
 
     def means(self) -> dict[int, np.ndarray]:
-        """Return the moments over the number of rows, by degree.
+        """Return the moments divided by the number of rows, by degree.
 
-        A noisy number below 1 counts as 1: that there may be no rows is told by nothing else.
+        A noisy number below 1 is replaced by 1.
 
         Raises
         ------
         ValueError
-            If there are no rows, and no noise.
+            If there are no rows and no noise.
         """
         if self.noise is None and self.n_samples == 0:
             raise ValueError("a sketch of no rows has no means")
@@ -342,9 +340,9 @@ class MomentSketch(BaseSketch):
         return {degree: values / n_samples for degree, values in self.moments.items()}
 
     def deviations(self) -> dict[int, float]:
-        """Return the deviation of the noise on coordinates of `means`, by degree.
+        """Return the standard deviation of the noise on coordinates of `means`, by degree.
 
-        Without noise that of rounding, which keeps decoders from dividing by 0.
+        Without noise it is that of rounding, which keeps decoders from dividing by 0.
         """
         if self.noise is None:
             return {degree: 1e-6 / math.sqrt(max(self.n_samples, 1)) for degree in self.moments}
@@ -369,10 +367,10 @@ class MomentSketch(BaseSketch):
         return {"moments": {degree: ours + theirs for degree, (ours, theirs) in pairs.items()}}
 
     def averaged(self, other: MomentSketch, share: float) -> Self:
-        """Return two releases of the same records, weighed by their shares of one budget.
+        """Return the average of two releases of the same records, weighted by budget shares.
 
-        `share` is that of `other`, and this one's the rest: the noise is that of the whole budget,
-        and what it promises by itself is stated as that of one release.
+        `share` is that of `other`; this sketch has the rest. The noise and the guarantee are those
+        of one release with the whole budget.
         """
         weights = 1.0 - share, share
         noise = MomentNoise(math.hypot(weights[0] * self.noise.sigma, share * other.noise.sigma))
@@ -392,7 +390,7 @@ class MomentSketch(BaseSketch):
 
     @property
     def key(self) -> str:
-        """SHA-256 of the moments, by which two files of the same records are told."""
+        """SHA-256 of the moments."""
         sha = hashlib.sha256()
         for values in self.moments.values():
             sha.update(values.astype("<f8").tobytes())
@@ -429,7 +427,7 @@ class MomentSketch(BaseSketch):
 
 
 def _n_features(columns: Sequence[str] | None, encoder: Any) -> int:
-    """Return how many features rows have, also of a table without rows."""
+    """Return the number of features of rows; the table may be empty."""
     if takes_tables(encoder):
         nothing = {name: np.empty(0, dtype=object) for name in encoder.columns}
         return int(np.shape(encoder.transform(nothing))[1])

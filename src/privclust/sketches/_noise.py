@@ -1,32 +1,31 @@
-r"""The noise on a sketch, the sensitivity it is for, and what it gives.
+r"""The noise on a sketch, the sensitivity that it is calibrated to, and its guarantee.
 
-How far one record moves the sums, given the masks. A feature :math:`z = \exp(i\theta)` has
-:math:`|\Re z| + |\Im z| \le \sqrt 2`, attained at 45 degrees, and two of them differ by at most 2
-in modulus and :math:`2 \sqrt 2` in the sum of parts, attained by opposite ones at 45 degrees. A
-record takes part in r sums, so that a change of one record changes
+**Sensitivity to one record, given the masks.** A feature :math:`z = \exp(i\theta)` has
+:math:`|\Re z| + |\Im z| \le \sqrt 2`, attained at 45 degrees. Two features differ by at most 2 in
+modulus and by :math:`2 \sqrt 2` in the l1 norm of the parts, attained by opposite ones at 45
+degrees. A record contributes to r sums, so that changing one record changes
 
 =============  ==================  =====================  ===============
-neighbours     what is released    l1, all parts          l2
+neighbours     released            l1, all parts          l2
 =============  ==================  =====================  ===============
 replace one    sums (n is public)  :math:`2 \sqrt 2 r`    :math:`2 \sqrt r`
 add or remove  sums and n          :math:`\sqrt 2 r + 1`  :math:`\sqrt{r + 1}`
 =============  ==================  =====================  ===============
 
-Masks given: a record's mask does not depend on any record's values, and the same mask goes to a
-record and to what replaces it. Averaging over masks then keeps the bound (proof of Proposition 1).
+Masks do not depend on the values of records, and a replaced record keeps its mask. Averaging over
+masks therefore keeps the bound (proof of Proposition 1).
 
-Sensitivities are larger than these by the part `SENSITIVITY_MARGIN`. Half of it is for features in
-fixed point, whose modulus is at most `MODULUS_BOUND`: l1 norms are larger by as much, and l2 norms.
-Half is for what exact sums are rounded to on their way to the noise, once, of less than 2^31
-records:
+The sensitivities in use are larger by the relative margin `SENSITIVITY_MARGIN`. Half of the margin
+covers fixed-point features, which have a modulus of at most `MODULUS_BOUND`. The other half covers
+one rounding of the sums of less than 2^31 records before noise is added:
 
-- Sums with their exact state become whole multiples of :math:`2^{-30}`. Such integers stay below
-  :math:`2^{62}`, and rounding moves the difference of two by at most :math:`2^{-30}` in each part.
-- Sums without it are float64, which has steps of at most :math:`2^{-21}` below :math:`2^{32}`:
-  rounding moves the difference of two by at most one step in each part.
+- Sums with an exact state are rounded to multiples of :math:`2^{-30}`. These integers are below
+  :math:`2^{62}`. Rounding changes the difference of two sums by at most :math:`2^{-30}` per part.
+- Other sums are float64, with steps of at most :math:`2^{-21}` below :math:`2^{32}`. Rounding
+  changes the difference of two sums by at most one step per part.
 
-That is at most :math:`2^{-20}` in l1 a feature and :math:`2^{-1/2}\, 2^{-20}` in l2 for one; the
-half is at least :math:`2^{1/2}\, 2^{-20}` and :math:`2^{-20}`, and both grow alike with r.
+Per feature this is at most :math:`2^{-20}` in l1 and :math:`2^{-1/2}\, 2^{-20}` in l2. The half
+margin is at least :math:`2^{1/2}\, 2^{-20}` and :math:`2^{-20}`, and both grow alike with r.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from privclust.sketches._feature_sums import MODULUS_BOUND
 MECHANISMS = ("laplace", "gaussian")
 SENSITIVITY_MARGIN = 2.0 * (MODULUS_BOUND - 1.0)
 _VARIANCE_OF_UNIT_SCALE = {"laplace": 2.0, "gaussian": 1.0}
-_SCALE = Real(at_most=1e150)  # whose square is an ordinary number
+_SCALE = Real(at_most=1e150)  # its square is finite
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,11 @@ class SketchNoise:
     ----------
     mechanism : {"laplace", "gaussian"}
     scale : float
-        Of the noise that each part added to every real and imaginary part of its sums: the Laplace
-        scale (mean absolute noise), or the standard deviation of Gaussian noise.
+        Scale of the noise on every real and imaginary part of the sums of one merged sketch: the
+        Laplace scale (mean absolute noise), or the standard deviation of Gaussian noise.
         Positive and at most 1e150.
     n_parts : int
-        How many sketches with such noise were merged.
+        Number of merged sketches.
 
     Raises
     ------
@@ -82,12 +81,12 @@ class SketchNoise:
 
     @property
     def variance(self) -> float:
-        """Of every real and imaginary part of the merged sums."""
+        """Variance of the noise on each real and imaginary part of the merged sums."""
         return self.n_parts * _VARIANCE_OF_UNIT_SCALE[self.mechanism] * self.scale**2
 
 
 def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Sensitivity]:
-    r"""Return how far one record moves what is released, in l1 and in l2; derived above.
+    r"""Return the sensitivities in l1 and in l2; see the module docstring for the proof.
 
     Parameters
     ----------
@@ -120,9 +119,9 @@ def sensitivities(n_measurements: int, neighbours: str) -> tuple[Sensitivity, Se
 
 
 def laplace_noise(n_measurements: int, neighbours: str, epsilon: float) -> Laplace:
-    """Return what the parts of a sketch's sums get at an epsilon; parameters as for `release`.
+    """Return the Laplace noise for sums at an epsilon; parameters as for `release`.
 
-    Part by part the noise also is (shift / scale)^2 / 2-concentrated.
+    Per part, the noise also is (shift / scale)^2 / 2-concentrated.
 
     Examples
     --------
@@ -134,7 +133,7 @@ def laplace_noise(n_measurements: int, neighbours: str, epsilon: float) -> Lapla
 
 
 def check_statement(noise: SketchNoise, n_measurements: int, guarantee: Guarantee) -> None:
-    """Raise a ValueError if a guarantee promises more than the noise gives; see `check_stated`.
+    """Raise a ValueError if a guarantee is stronger than that of the noise; see `check_stated`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-r"""From a sketch to one that may be given away: noise on its sums, and what that promises.
+r"""Release of a sketch: noise on its sums, and the guarantee.
 
-How far one record moves the sums is derived in `privclust.sketches._noise`.
+The sensitivity of the sums is derived in `privclust.sketches._noise`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def release(
 ) -> Sketch:
     r"""Return the sketch with noise on its sums, private.
 
-    Laplace noise has scale :math:`\Delta_1 / \epsilon` on real and imaginary parts; for replaced
-    records this is Definition 3 of the paper with
+    Laplace noise has scale :math:`\Delta_1 / \epsilon` on real and imaginary parts. For replace-one
+    this is Definition 3 of the paper with
     :math:`\sigma_\xi = 4 \sqrt{2 \alpha_r} m / (\sqrt{n_0} \epsilon)`, see `corrected_sigma_xi`.
     Gaussian noise has the least standard deviation that is (epsilon, delta)-private for
-    :math:`\Delta_2`, and needs far less of it where r is large. Sensitivities are those of
-    `sensitivities`.
+    :math:`\Delta_2`, which is far smaller if r is large. `sensitivities` gives :math:`\Delta_1` and
+    :math:`\Delta_2`.
 
-    What was released twice from the same records costs twice: compose the guarantees. Errors of
-    `Sketch.of` are no part of what is released: rows that are no numbers are refused there.
+    Compose the guarantees of several releases from the same records. Errors that `Sketch.of` raises
+    for invalid rows are not covered by the guarantee.
 
     Parameters
     ----------
@@ -57,19 +57,19 @@ def release(
     delta : float
         From 0 to less than 1; 0 asks for pure differential privacy.
     noise : {"auto", "laplace", "gaussian"}
-        ``"auto"``: Laplace if delta is 0, else what has the smaller variance. Laplace noise is
-        epsilon-private without any delta. ``"gaussian"`` needs a positive delta.
+        ``"auto"``: Laplace if delta is 0, else the noise with the smaller variance. Laplace noise
+        needs no delta. ``"gaussian"`` needs a positive delta.
     neighbours : {"replace_one", "add_remove"}
-        Which change of the records is hidden. ``"replace_one"``: one of n, and n is public (the
-        paper's). ``"add_remove"``: one more or less, and the number is released with noise too.
+        Neighbour relation. ``"replace_one"``: one record is replaced, and n is public (as in the
+        paper). ``"add_remove"``: one record is added or removed, and the number is noisy as well.
     share : float
-        Part of the budget, above 0 and at most 1, for several releases from the same records: those
-        with one kind of noise whose shares add up to 1 compose to (epsilon, delta). Laplace noise
-        spends this part of epsilon, Gaussian noise this part of the squared ratio of sensitivity
-        and deviation.
+        Share of the budget, above 0 and at most 1, for several releases from the same records.
+        Releases with the same kind of noise and shares that add up to 1 compose to
+        (epsilon, delta). The share is of epsilon for Laplace noise, and of the squared ratio of
+        sensitivity and standard deviation for Gaussian noise.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction, which the
-        guarantee says.
+        guarantee states.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def promise(
     seeded: bool = False,
     unit: str = ROW,
 ) -> Guarantee:
-    """Return the guarantee that `release` gives for sketches of such a size.
+    """Return the guarantee of `release` for a sketch of this size.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def promise(
     seeded : bool
         Whether the noise will come from a seed.
     unit : {"row", "group"}
-        What the records of the sketch are.
+        Kind of the records.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def promise(
     Raises
     ------
     ValueError
-        As `release` does for these arguments.
+        As in `release`.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def measurement(
     neighbours: str = "replace_one",
     share: float = 1.0,
 ) -> SketchMeasurement:
-    """Return the noise of a release; parameters and errors are those of `promise`."""
+    """Return the noise of `release`; parameters and errors are those of `promise`."""
     check_real("epsilon", epsilon)
     Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)
@@ -200,17 +200,17 @@ def fourier_measurement(
 def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = None) -> Sketch:
     r"""Return the scrambled sketch of Definition 3 for a given :math:`\sigma_\xi`.
 
-    The noise of eq. (4), :math:`\xi_j / \sqrt{\alpha_r m n_0}` with :math:`\xi_j` complex Laplace
-    of parameter :math:`\sigma_\xi / \sqrt 2`, is Laplace noise of scale
-    :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2` on the parts of the sums. Its guarantee is the
-    epsilon of `corrected_sigma_xi`, for replaced records.
+    The noise of eq. (4) is :math:`\xi_j / \sqrt{\alpha_r m n_0}` with :math:`\xi_j` complex Laplace
+    of parameter :math:`\sigma_\xi / \sqrt 2`. On the parts of the sums this is Laplace noise of
+    scale :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2`. It is epsilon-private for replace-one, with
+    the epsilon of `corrected_sigma_xi`.
 
     Parameters
     ----------
     sketch : Sketch
         Without noise, of at least one record.
     sigma_xi : float
-        Not negative; 0 adds no noise and returns the sketch, without a guarantee.
+        Not negative; for 0 the sketch is returned without noise and guarantee.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         As for `release`.
 
@@ -244,13 +244,13 @@ def scrambled(sketch: Sketch, sigma_xi: float, *, random_state: RandomState = No
 
 
 def corrected_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
-    r"""Return the least :math:`\sigma_\xi` with which Definition 3 is epsilon-private.
+    r"""Return the least :math:`\sigma_\xi` for which Definition 3 is epsilon-private.
 
     .. math:: \sigma_\xi = \frac{4 \sqrt{2 \alpha_r}\, m}{\sqrt{n_0}\, \epsilon}
 
-    One of :math:`n_0` records moves the parts of the sums by at most :math:`2 \sqrt 2 r` together,
-    their noise has scale :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2`, and the ratio is epsilon. It
-    is what eq. (7) of the paper uses.
+    Replacing one of :math:`n_0` records changes the sums by at most :math:`2 \sqrt 2 r` in l1. The
+    noise on their parts has scale :math:`\sigma_\xi \sqrt{\alpha_r n_0} / 2`, and the ratio is
+    epsilon. Eq. (7) of the paper uses this value.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def corrected_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float
     m : int
         Number of frequencies.
     n0 : int
-        Number of records of one device.
+        Number of records per device.
     epsilon : float
         Positive, in nats.
 
@@ -281,15 +281,15 @@ def corrected_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float
 
 
 def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
-    r"""Return :math:`\sigma_\xi` of Proposition 1 as our copy of the text has it, without the root.
+    r"""Return :math:`\sigma_\xi` of Proposition 1 as printed in our copy, without the root.
 
     .. math:: \sigma_\xi = \frac{4 \sqrt 2\, \alpha_r m}{\sqrt{n_0}\, \epsilon},
 
-    which gives :math:`\epsilon / \sqrt{\alpha_r}`-differential privacy: less than it says wherever
-    :math:`\alpha_r < 1`. Our copy is an extraction that is garbled in this very formula (it has
-    epsilon under the root of :math:`n_0`, which is put right here), and the paper's eq. (7) has
-    the root of :math:`\alpha_r`: the authors may well have meant `corrected_sigma_xi`. For
-    comparison only; parameters as there.
+    which gives :math:`\epsilon / \sqrt{\alpha_r}`-differential privacy: less than stated if
+    :math:`\alpha_r < 1`. Our copy is a text extraction that is garbled in this formula: it has
+    epsilon under the root of :math:`n_0`, which is corrected here. Eq. (7) of the paper has the
+    root of :math:`\alpha_r`, so that the authors may have meant `corrected_sigma_xi`. For
+    comparison only; parameters as in `corrected_sigma_xi`.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def printed_sigma_xi(alpha_r: float, m: int, n0: int, epsilon: float) -> float:
 
 
 def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: float) -> str:
-    """Return the mechanism whose noise has the smaller variance at this budget.
+    """Return the mechanism with the smaller noise variance at this budget.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: f
 
 
 def delta_advice(sketch: Sketch) -> str:
-    """Return what a delta would buy in place of Laplace noise of a sketch; empty if nothing.
+    """Return advice on how much less noise Gaussian noise would need; empty if not less.
 
     Examples
     --------
@@ -339,6 +339,6 @@ def delta_advice(sketch: Sketch) -> str:
         return ""
     try:
         sigma = analytic_gaussian_sigma(l2, epsilon, EXAMPLE_DELTA)
-    except ImportError:  # of a package that nothing else here needs
+    except ImportError:  # advice is optional, so is the package that it needs
         return ""
     return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")

@@ -1,4 +1,4 @@
-"""A sketch: what is left of records when only sums of random Fourier features are kept."""
+"""A sketch: sums of random Fourier features of the records."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from privclust.sketches._noise import SketchNoise, check_statement
 from privclust.sketches._tables import SketchedTable, table_state
 
 _FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
-# in files: exact sums, from which a sketch without noise is restored
+# names in files of the exact sums of a sketch without noise
 _EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
-_MOST_ROUNDED = 2**31  # records whose sums in float64 are as fine as the sensitivity supposes
+_MOST_ROUNDED = 2**31  # with fewer records float64 sums round as the sensitivity assumes
 _MASK_SEED_BITS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch(BaseSketch):
-    r"""Sums of random Fourier features over records, with or without noise; not to be changed.
+    r"""Sums of random Fourier features over records, with or without noise; immutable.
 
     With frequencies :math:`\omega_1, \dots, \omega_m` and, for every record, a mask
     :math:`b_i` of r of the m features (all of them where r = m),
@@ -43,37 +43,37 @@ class Sketch(BaseSketch):
     .. math:: \mathrm{sums}_j = \sum_i b_{ij} \exp(i \omega_j^T x_i) + \mathrm{noise}_j, \qquad
         s = \frac{\mathrm{sums}}{\alpha_r n \sqrt{m}}, \quad \alpha_r = r / m.
 
-    s is `values`: eq. (2) of the paper where r = m and there is no noise, else the scrambled
-    sketch of eq. (4). ``a + b`` is the sketch of the records of both, which must have none in
-    common: eq. (5) for parts of equal size, and weighted by size otherwise. Sums without noise are
-    kept exactly, so that the sketch of parts is, to the byte, that of the whole.
+    `values` is s: eq. (2) of the paper if r = m and there is no noise, else the scrambled sketch
+    of eq. (4). ``a + b`` is the sketch of the union of disjoint records: eq. (5) for parts of equal
+    size, and weighted by size otherwise. Sums without noise are exact, so that merged parts give,
+    to the byte, the sketch of all records.
 
-    A sketch without noise is **not private**: with few records they can be read off it. See
+    A sketch without noise is **not private**: few records can be recovered from it. See
     `privclust.sketches._release.release`.
 
     Parameters
     ----------
     frequencies : array_like of shape (n_features, m)
-        :math:`\Omega`, finite; one frequency a column, in radians per unit of the data.
+        :math:`\Omega`, finite; one frequency per column, in radians per unit of the data.
     sums : array_like of complex, shape (m,)
         Finite.
     n_samples : int or float
-        n; a float, of any sign, where the number itself is noisy.
+        Number n of records; if noisy, a float of any sign.
     n_measurements : int or None
         r, from 1 to m; None for m.
     noise : SketchNoise or None
-        None where there is none.
+        None without noise.
     guarantee : privclust.privacy.Guarantee or None
-        What the noise gives; None where there is no noise.
+        Guarantee of the noise; None without noise.
     unit : {"row", "group"}
-        What its records are: rows, or groups of rows, such as all rows of one person.
+        Kind of the records: rows, or groups of rows, such as all rows of one person.
     exact : mapping of str to ndarray or None
-        The exact state of the sums, `FeatureSums.state`; None where they are not exact.
+        Exact state of the sums, `FeatureSums.state`; None if they are not exact.
     left_out : int, privclust.privacy.NoisyCount or None
-        How many records contribute nothing, since an entry is missing or cannot be read; None where
-        there can be none.
+        Number of records that contribute nothing, since an entry is missing or cannot be read; None
+        if there can be none.
     table : SketchedTable or None
-        What was declared of the table's columns; None where they are numbers as they stand.
+        Declaration of the table's columns; None if columns are used as numbers.
 
     Raises
     ------
@@ -141,27 +141,27 @@ class Sketch(BaseSketch):
         Parameters
         ----------
         source : array_like, path or iterable of chunks
-            What `privclust.records.streams.chunks` reads.
+            Any source that `privclust.records.streams.chunks` reads.
         frequencies : array_like of shape (n_features, m)
         groups : array_like of shape (n_samples,) or None
-            Whose each row of the source is, in its order: a record is then a group, such as a
-            person, and its features are the mean of its rows'. These labels are in memory all at
-            once; a group's rows may lie anywhere in the source, but in no other sketch that is
-            merged with this one. None: each row is a record.
+            Label of the group of each row, such as a person, in the order of the source. A group is
+            then one record with the mean of the features of its rows. All labels are held in
+            memory. The rows of a group may be anywhere in the source, but not in another sketch
+            that is merged with this one. None: each row is a record.
         n_measurements : int or None
-            r: how many features each record takes part in; None for all.
+            Number r of features to which each record contributes; None for all.
         mask_seed : int or None
-            Which of the features: None draws the seed from the operating system and forgets it, an
-            int, which is then to be kept secret, repeats it. Not used where r = m.
+            Seed of the masks, which must be kept secret. None draws a seed from the operating
+            system and forgets it. Not used if r = m.
         first_record : int
-            Index of the first record among all: with one seed, parts of a data set get the masks
-            that they have in the whole.
+            Index of the first record in the whole data set. With equal seeds, parts then get the
+            masks that they have in the whole.
         chunk_size : int or None
-            Records in memory at a time; the result does not depend on it.
+            Records in memory at a time; it does not change the result.
         dataset : str or None
-            Of an HDF5 file.
+            Name of the dataset in an HDF5 file.
         n_threads : int
-            The result does not depend on it.
+            Number of threads; it does not change the result.
 
         Returns
         -------
@@ -209,39 +209,39 @@ class Sketch(BaseSketch):
         n_threads: int = 1,
         progress: Callable[[int], object] | None = None,
     ) -> Self:
-        """Return the sketch of a table where it lies, without noise, its sums to the last bit.
+        """Return the exact sketch of a table, without noise; data are read in place.
 
-        Sums are exact: the same rows give the same bytes from memory, from files, and from any
-        engine, however they are cut into parts.
+        The same rows give the same bytes from memory, files and any engine, however they are
+        partitioned.
 
         Parameters
         ----------
         source : table
             A path of Parquet files (a file, a folder, a pattern such as ``"day-*.parquet"``, or a
-            list of files), a ``pyarrow.dataset.Dataset``, whatever gives a stream of Arrow (a
-            relation of DuckDB, a frame of Polars or pandas, a table of Arrow), a lazy frame of
-            Polars, a data frame of Dask or of Spark. See `privclust.records.tables.total`.
+            list of files), a ``pyarrow.dataset.Dataset``, any Arrow stream (a DuckDB relation, a
+            Polars or pandas frame, an Arrow table), a Polars lazy frame, a Dask or Spark data
+            frame. See `privclust.records.tables.total`.
         frequencies : array_like of shape (n_features, m)
         columns : sequence of str or None
-            Columns of numbers, in the order of the features; no others are read. None: all.
+            Numeric columns, in the order of the features; no others are read. None: all.
         encoder : privclust.preprocessing.TableEncoder or None
-            What makes features of columns of any kind, in place of `columns`. Or any other object
-            whose ``transform`` makes features of an array of the columns, each row by itself.
+            Encodes columns of any type as features; replaces `columns`. Also any object with a
+            ``transform`` that maps an array of the columns to features row by row.
         row_filter : pyarrow.compute.Expression or None
-            Which rows of Parquet files count. The number of rows then depends on rows: if it does
-            so on columns that are private, it is hidden by ``neighbours="add_remove"`` alone.
+            Selects rows of Parquet files. If the filter uses private columns, the number of rows is
+            private too, and only ``neighbours="add_remove"`` protects it.
         strict : bool
-            False: no row decides whether there is a result. A row with an entry that is missing or
-            cannot be read contributes nothing and is counted (`left_out`); an entry that is too
-            large for the frequencies counts as the largest that is not. True: such an entry, or a
-            row that is no group's, is an error, which is outside of any guarantee.
+            False: no row can cause an error. A row with an entry that is missing or cannot be read
+            contributes nothing and is counted (`left_out`). An entry that is too large for the
+            frequencies is clipped. True: such an entry, or a row without a group, is an error,
+            which no guarantee covers.
         n_measurements, mask_seed, first_record : int or None
-            As of `of`, by the order of files and of their rows; not of Dask and Spark, whose rows
-            have none, nor with `groups`.
+            As in `of`, in the order of files and their rows; not for Dask and Spark, which have no
+            order of rows, nor with `groups`.
         n_threads : int
-            That read and add up Parquet files and streams; the result does not depend on it.
+            Threads that process Parquet files and streams; they do not change the result.
         progress : callable or None
-            Of files and streams: is told of numbers of rows as they are read.
+            Called with numbers of rows as files and streams are read.
 
         Returns
         -------
@@ -250,15 +250,15 @@ class Sketch(BaseSketch):
         Raises
         ------
         ValueError
-            If an argument is not as described, if a column is not there or holds no numbers, or if
-            a file cannot be read. No message holds an entry.
+            If an argument is not as described, a column is missing or not numeric, or a file cannot
+            be read. Messages contain no entries of the table.
         FileNotFoundError
             If there is no such file.
 
         Notes
         -----
-        Columns of float32 and float16 alone are computed in float32; with integers or float64 among
-        them, in float64. Types decide, not entries, and of a file its own types.
+        Computations are in float32 if all columns are float32 or float16, else in float64. The
+        declared types decide, not the entries; for files, the types in the file.
 
         Examples
         --------
@@ -281,7 +281,7 @@ class Sketch(BaseSketch):
             raise ValueError(f"there are {len(columns)} columns, the frequencies have {n_features}")
         if empty.n_measurements < m:
             _check_masks(source, groups)
-            readers, masks["n_threads"] = 1, n_threads  # masks go by the index of a row
+            readers, masks["n_threads"] = 1, n_threads  # masks need rows in order: one reader
         state, left_out = table_state(
             source,
             partial(FeatureSums, empty.frequencies, **masks),
@@ -300,7 +300,7 @@ class Sketch(BaseSketch):
 
     @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Self:
-        """Return the sketch of the records that were added to `sums` so far."""
+        """Return the sketch of the records in `sums`."""
         parts = sums.frequencies, sums.values, sums.n_samples, sums.n_measurements
         return cls(*parts, exact=sums.state(), unit=sums.unit or ROW)
 
@@ -316,7 +316,7 @@ class Sketch(BaseSketch):
 
     @property
     def alpha_r(self) -> float:
-        r"""Share of the features that a record takes part in, :math:`\alpha_r = r / m`."""
+        r"""Share of the features to which a record contributes, :math:`\alpha_r = r / m`."""
         return self.n_measurements / self.n_frequencies
 
     @property
@@ -326,7 +326,7 @@ class Sketch(BaseSketch):
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of shape and bytes of the frequencies: sketches with one key can be merged."""
+        """SHA-256 of shape and bytes of the frequencies: equal if sketches can be merged."""
         sha = hashlib.sha256(repr(self.frequencies.shape).encode())
         sha.update(self.frequencies.astype("<f8").tobytes())
         return sha.hexdigest()
@@ -338,7 +338,7 @@ class Sketch(BaseSketch):
         Raises
         ------
         ValueError
-            If there are no records, or their noisy number is below 1.
+            If the exact or noisy number of records is below 1.
         """
         if self.n_samples < 1:
             raise ValueError(
@@ -357,7 +357,7 @@ class Sketch(BaseSketch):
         )
 
     def _plus_exact(self, other: Self) -> Self:
-        """Return the sketch of the records of both, to the byte where both have exact sums."""
+        """Return the merged sketch, to the byte if both have exact sums."""
         if self.exact is None or other.exact is None:
             n_samples = self.n_samples + other.n_samples
             return replace(self, **self._added(other), n_samples=n_samples, exact=None)
@@ -375,7 +375,7 @@ class Sketch(BaseSketch):
             )
 
     def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
-        """Return the noisy sums, and the noisy number of records where it is private too."""
+        """Return the noisy sums, and the noisy number of records if it is not public."""
         noise, n_parts = measurement.noise, 2 * self.n_frequencies
         numbers = noise.release(self._numbers(measurement.relation), source)
         return {
@@ -385,12 +385,13 @@ class Sketch(BaseSketch):
         }
 
     def _numbers(self, relation: Neighbours) -> FixedPoint | np.ndarray:
-        """Real and imaginary parts in turn and, where it is private too, the number of records."""
+        """Return alternating real and imaginary parts and, if not public, the record count."""
         counts = [self.n_samples] if relation is Neighbours.ADD_REMOVE else []
         if self.exact is None:
             return np.append(self.sums.view(np.float64), counts)
         whole, fraction = (self.exact[name].ravel() for name in ("whole", "fraction"))
         shift = FRACTION_BITS_OF_SUMS - SUM_BITS
+        # rounds to the nearest multiple of 2^-SUM_BITS
         sums = (whole << SUM_BITS) + ((fraction + (1 << (shift - 1))) >> shift)
         return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
 
@@ -437,19 +438,19 @@ class Sketch(BaseSketch):
         return sketch
 
     def _feature_sums(self) -> FeatureSums:
-        """An accumulator of its own with these sums: merging changes it."""
+        """Return a new accumulator with these sums, which merging may change."""
         return FeatureSums.from_state(
             self.exact, self.frequencies, n_measurements=self.n_measurements, unit=self.unit
         )
 
 
 def _declared(sketch: Sketch) -> object:
-    """Return what was declared of a sketch's columns, to be compared."""
+    """Return the declaration of a sketch's columns, for comparison."""
     return None if sketch.table is None else sketch.table.declared
 
 
 def _check_masks(source: Any, groups: str | None) -> None:
-    """Raise a ValueError where rows have no index, by which masks go."""
+    """Raise a ValueError if rows have no index, which masks need."""
     if groups is not None:
         raise ValueError("groups cannot have masks, which are drawn for each row")
     if is_of(source, "dask") or is_of(source, "pyspark"):
@@ -460,5 +461,5 @@ def _check_masks(source: Any, groups: str | None) -> None:
 
 
 def secret_mask_seed() -> int:
-    """Return a seed of masks from the operating system, which nobody is to know."""
+    """Return a secret seed of masks from the operating system."""
     return secrets.randbits(_MASK_SEED_BITS)

@@ -1,4 +1,4 @@
-"""Sums over the rows of tables, added up where the rows lie."""
+"""Sums over the rows of tables, computed by the engine that holds the rows."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from privclust.records.tables import total
 
 @dataclass(frozen=True)
 class SketchedTable:
-    """What was declared of the table that a sketch is of, and what the table lacked.
+    """Declared columns of a sketched table, and counts of its missing entries.
 
     Attributes
     ----------
     columns : mapping of str to (low, high) or list of str
-        As of `privclust.preprocessing.TableEncoder`.
+        As in `privclust.preprocessing.TableEncoder`.
     missing : {"drop", "middle", "error"}
-        As of `privclust.preprocessing.TableEncoder`.
+        As in `privclust.preprocessing.TableEncoder`.
     unread : ndarray of shape (2, n_columns) or None
-        Numbers of records with an entry that is missing (first row), or cannot be read (second).
-        Exact ones are integers, in units of 2^-30 records; noisy ones are floats.
+        Numbers of records with an entry that is missing (first row) or cannot be read (second).
+        Exact numbers are integers, in units of 2^-30 records; noisy numbers are floats.
     deviation : float
-        Standard deviation of the noise on each number; 0 of exact ones.
+        Standard deviation of the noise on each number; 0 if exact.
     """
 
     columns: Mapping[str, Any]
@@ -39,11 +39,11 @@ class SketchedTable:
 
     @property
     def declared(self) -> tuple[Any, ...]:
-        """What two tables have alike whose sketches can be merged."""
+        """The declaration, which must agree in sketches that are merged."""
         return (*((name, *map(str, ends)) for name, ends in self.columns.items()), self.missing)
 
     def __add__(self, other: SketchedTable) -> SketchedTable:
-        """Return what is known of the rows of both."""
+        """Return the declaration with the counts of both added."""
         unread = None
         if self.unread is not None and other.unread is not None:
             unread = self.unread + other.unread
@@ -57,20 +57,20 @@ class SketchedTable:
 
     @property
     def counts(self) -> np.ndarray | None:
-        """Numbers of records as `unread`, in records, of shape (2, n_columns)."""
+        """`unread` in units of records, shape (2, n_columns)."""
         if self.unread is None or self.unread.dtype.kind == "f":
             return self.unread
         return np.ldexp(self.unread.astype(np.float64), -UNIT_BITS)
 
     @classmethod
     def of_encoder(cls, encoder: Any) -> SketchedTable | None:
-        """Return what an encoder of tables declares; None for other encoders."""
+        """Return the declaration of an encoder of tables; None for other encoders."""
         if not takes_tables(encoder):
             return None
         return cls(dict(encoder.columns), encoder.missing)
 
     def parameters(self) -> dict[str, Any]:
-        """Return all but `unread` in types of JSON."""
+        """Return the attributes except `unread` as JSON types."""
         columns = [
             [name, isinstance(ends, list), list(map(_plain, ends))]
             for name, ends in self.columns.items()
@@ -79,7 +79,7 @@ class SketchedTable:
 
     @classmethod
     def restored(cls, parameters: Any, unread: np.ndarray | None) -> SketchedTable | None:
-        """Return what `parameters` gave; a ValueError if it is something else."""
+        """Restore the table from `parameters`, or raise a ValueError if they are malformed."""
         if parameters is None:
             return None
         columns = {
@@ -92,7 +92,7 @@ class SketchedTable:
 
 
 def _plain(end: Any) -> float | str:
-    """Return a bound or a category in a type of JSON."""
+    """Return a bound or a category as a JSON type."""
     return float(end) if isinstance(end, float | int | np.number) else str(end)
 
 
@@ -105,10 +105,10 @@ def table_state(
     strict: bool,
     **how: Any,
 ) -> tuple[State, int | None]:
-    """Return the state of sums over a table, and how many records were left out, if any can be.
+    """Return the state of sums over a table, and the number of left-out records or None.
 
-    Arguments are those of `privclust.records.tables.total`. `new_sums` makes sums of no records on
-    the machine where rows lie. If `strict`, a row that cannot be read is an error.
+    Arguments are those of `privclust.records.tables.total`. `new_sums` returns empty sums; it is
+    called on the machine that holds the rows. If `strict`, a row that cannot be read is an error.
     """
     state_of = partial(_state_of_rows, new_sums, strict)
     state = total(source, state_of, encoder=encoder, groups=groups, strict=strict, **how)

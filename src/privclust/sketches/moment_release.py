@@ -1,4 +1,4 @@
-"""What is released of harmonic moments: how far a row moves it, its noise, what that promises."""
+"""Release of harmonic moments: sensitivity, noise and guarantee."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches.moment_sums import HarmonicSums, rounding_margin
 
 _WEIGHTS = {4: {2: 0.2, 4: 0.8}, 6: {2: 0.1, 4: 0.5, 6: 0.4}}
-_WEIGHT_OF_COUNT = 0.02  # where the number of rows is private as well
-_FEW_FEATURES = 6  # up to here degree 6 pays
+_WEIGHT_OF_COUNT = 0.02  # if the number of rows is noisy as well
+_FEW_FEATURES = 6  # up to this number degree 6 improves results
 MOST_FEATURES = {4: 64, 6: 10}
 _PROOF = "privclust.subspaces.moments: |phi(x) - phi(y)|^2 = 2 (1 - K(x'y)), |phi(x)| = 1"
 
 
 def default_degree(n_features: int) -> int:
-    """Return the largest degree of moments that pays for rows of so many features."""
+    """Return the default degree of moments for this number of features."""
     return 6 if n_features <= _FEW_FEATURES else 4
 
 
 def feature_weights(degree: int, relation: Neighbours) -> dict[int, float]:
-    """Return the squared length of each degree's features; they add up to 1."""
+    """Return the squared norm of the features of each degree; the values add up to 1."""
     weights = _WEIGHTS[degree]
     if relation is Neighbours.REPLACE_ONE:
         return weights
@@ -37,7 +37,7 @@ def feature_weights(degree: int, relation: Neighbours) -> dict[int, float]:
 
 
 def sensitivity(n_features: int, degree: int, relation: Neighbours) -> Sensitivity:
-    """Return how far a row moves the features' sum, in the Euclidean norm.
+    """Return the l2 sensitivity of the sum of features to one row.
 
     Examples
     --------
@@ -61,9 +61,9 @@ class MomentNoise:
     Attributes
     ----------
     sigma : float
-        Deviation on each feature's coordinate, in units in which a row's features have norm 1.
+        Standard deviation on each coordinate; the features of a row have norm 1.
     n_parts : int
-        How many sketches with such noise were merged.
+        Number of merged sketches.
     """
 
     sigma: float
@@ -75,12 +75,12 @@ class MomentNoise:
 
     @property
     def scale(self) -> float:
-        """The same deviation, by the name that all noise has it."""
+        """Standard deviation, under the name that all kinds of noise share."""
         return self.sigma
 
 
 def check_size(n_features: int, degree: int) -> None:
-    """Raise a ValueError unless moments of such a degree fit in memory."""
+    """Raise a ValueError unless moments of this degree fit in memory."""
     check_integer("n_features", n_features, minimum=1)
     if n_features < 2:
         raise ValueError(f"rows must have at least 2 features, got n_features={n_features}")
@@ -101,7 +101,7 @@ def measurement(
     delta: float,
     share: float = 1.0,
 ) -> SketchMeasurement:
-    """Return the noise of a release that spends a part of a budget, to be promised and released."""
+    """Return the noise of a release that spends a share of a budget."""
     check_real("epsilon", epsilon)
     DELTA("delta", delta, {})
     check_real("share", share)
@@ -113,12 +113,12 @@ def measurement(
 
 
 def moment_measurement(noise: Gaussian, delta: float) -> SketchMeasurement:
-    """Return noise bound to sums of harmonic moments."""
+    """Return the measurement of harmonic moments with this noise."""
     return SketchMeasurement(noise, "harmonic moments", delta, {"units": "features of norm 1"})
 
 
 def weighted_features(sums: HarmonicSums, relation: Neighbours) -> np.ndarray:
-    """Return features of rows, summed up, in the coordinates in which noise is added to them."""
+    """Return the sum of the features of rows, in the coordinates to which noise is added."""
     d, parts = sums.n_features, []
     for degree, weight in feature_weights(sums.degree, relation).items():
         exact = sums.moments(0) if degree == 0 else sums.harmonics(degree)
@@ -132,7 +132,7 @@ def degrees(degree: int) -> tuple[int, ...]:
 
 
 def coordinate_weights(n_features: int, degree: int, weight: float) -> np.ndarray:
-    """Return by what entries are multiplied to be coordinates of features."""
+    """Return the factors that turn entries into coordinates of features."""
     if degree == 0:
         return np.array([math.sqrt(weight)])
     scale = math.sqrt(weight / squared_length(n_features, degree))

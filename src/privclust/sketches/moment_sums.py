@@ -1,30 +1,28 @@
 r"""Exact sums of even moments of directions, one entry for each sorted index.
 
-A row becomes a direction u of norm 1 (`privclust.privacy.bounds.directions`), or stays 0. Products
-of pairs, :math:`u_i u_j`, are rounded to multiples of 2^-18, each by itself; a moment of degree 4
-is a product of two of these, one of degree 6 a product of such a one, rounded in the same way, and
-of another pair. So all are multiples of 2^-36, and their sums, by matrix products of blocks, are
-exact: they do not depend on the order of rows, on blocks, processes or BLAS. For degree l the
-sorted indices are split into groups of one middle index (`privclust.sketches._harmonics`),
-so that no entry is summed up twice: d^4 / 24 multiplications a row, not d^4.
+Each row is scaled to a direction u of norm 1 (`privclust.privacy.bounds.directions`), or stays 0.
+Products of pairs, :math:`u_i u_j`, are rounded to multiples of 2^-18. A moment of degree 4 is a
+product of two pairs. A moment of degree 6 is such a product, rounded to multiples of 2^-18, times
+another pair. All moments are therefore multiples of 2^-36, and their sums, by matrix products of
+blocks, are exact: they do not depend on the order of rows, on blocks, processes or BLAS. Sorted
+indices are grouped by a middle index (`privclust.sketches._harmonics`), so that each distinct entry
+is summed once: d^4 / 24 multiplications per row instead of d^4.
 
-**What rounding adds to the sensitivity** (`rounding_margin`). With :math:`\delta = 2^{-19}` a pair
-is off by at most :math:`\delta`, all :math:`d^2` together by :math:`d \delta` in Frobenius norm. A
-product of two pairs p, p' is off by at most :math:`\delta (|p| + |p'|) + \delta^2`. Over the
-:math:`d^4` equal entries that sorted ones stand for, :math:`\sum p^2 \le 6 d^2`, as each is the
-product of two of four places, in 6 ways, and :math:`\sum u_i^2 u_j^2 = 1`: together
-:math:`2 \sqrt 6\, d \delta + d^2 \delta^2`. Likewise
-products of three pairs p, p', q, of which p p' is rounded first, are off by :math:`\delta (|p p'| +
-|q p| + |q p'| + |q|) + \dots`, over :math:`d^6` entries by less than :math:`5 \sqrt{15}\, d^2
-\delta (1 + d \delta)`. What is taken off for traces is of lower degrees: :math:`E^j S` is at most
-:math:`d^{j/2}` times as long as S. The last rounding of the harmonic sums, down to whole multiples
-of 2^-36, moves the difference of two sums by less than one of these in each of :math:`d^l` entries.
+**Effect of rounding on the sensitivity** (`rounding_margin`). With :math:`\delta = 2^{-19}` the
+error of a pair is at most :math:`\delta`, and that of all :math:`d^2` pairs :math:`d \delta` in
+Frobenius norm. The error of a product of two pairs p, p' is at most
+:math:`\delta (|p| + |p'|) + \delta^2`. Over all :math:`d^4` entries :math:`\sum p^2 \le 6 d^2`,
+since p takes two of four places, in 6 ways, and :math:`\sum u_i^2 u_j^2 = 1`. The total is
+:math:`2 \sqrt 6\, d \delta + d^2 \delta^2`. Products of three pairs p, p', q with p p' rounded
+first have an error of :math:`\delta (|p p'| + |q p| + |q p'| + |q|) + \dots`, over :math:`d^6`
+entries less than :math:`5 \sqrt{15}\, d^2 \delta (1 + d \delta)`. Trace corrections are of lower
+degrees, and :math:`\|E^j S\| \le d^{j/2} \|S\|`. The last rounding of harmonic sums, down to
+multiples of 2^-36, changes each of :math:`d^l` entries of a difference by less than one unit.
 
-**Groups** of several rows, such as persons, count as one row each (`weighted_harmonics`): what they
-add is a mean of what rows add, and what that rounds is made up for as `privclust.privacy.groups`
-says, by the same bounds: one unit in every entry of all degrees is taken for an error of
-:math:`d^{l/2}` in degree l, and what is taken off for traces makes that
-:math:`\sum_j |h_j| d^{(l-j)/2}` at most.
+**Groups** of several rows, such as persons, count as one row each (`weighted_harmonics`): the mean
+over the rows of the group. The margin for rounding the mean follows `privclust.privacy.groups`,
+with the same bounds: one unit in every entry is an error of :math:`d^{l/2}` in degree l, and with
+trace corrections at most :math:`\sum_j |h_j| d^{(l-j)/2}`.
 """
 
 from __future__ import annotations
@@ -49,29 +47,29 @@ from privclust.sketches._harmonics import (
 
 _PAIR_BITS = 18
 MOMENT_BITS = 2 * _PAIR_BITS
-LARGEST_ROWS = 2**26  # whose sums of multiples of 2^-36 leave room in 64 bits
+LARGEST_ROWS = 2**26  # sums of multiples of 2^-36 then fit in 64 bits
 _ROUNDER = 1.5 * 2.0 ** (52 - _PAIR_BITS)
-_BLOCK_ENTRIES = 1 << 20  # of pairs at a time; with fewer than 2^17 rows doubles are exact
+_BLOCK_ENTRIES = 1 << 20  # pairs per block; sums of fewer than 2^17 rows are exact in float64
 _MOST_BLOCK_ROWS = 1 << 14
-_OFF = 2.0 ** (-_PAIR_BITS - 1) * (1.0 + 2.0**-20)  # of a pair, the rounding of directions included
+_OFF = 2.0 ** (-_PAIR_BITS - 1) * (1.0 + 2.0**-20)  # error of a pair, with that of directions
 
 
 class HarmonicSums:
-    """Sums over rows of all moments of their directions of some even degrees, exact.
+    """Exact sums over rows of the even moments of their directions.
 
     Parameters
     ----------
     n_features : int
         d.
     degree : {2, 4, 6}
-        The largest; lower ones come with it.
+        Largest degree; lower even degrees are included.
 
     Attributes
     ----------
     n_samples : int
-        Rows that were added.
+        Number of rows added.
     n_directions : int
-        Those of them that are not 0.
+        Number of nonzero rows.
     integers : dict of int to ndarray of int64
         By degree from 0: multiples of 2^-36, in the order of the sorted indices.
 
@@ -93,7 +91,7 @@ class HarmonicSums:
     def from_state(
         cls, n_features: int, degree: int, n_samples: int, integers: Mapping[int, np.ndarray]
     ) -> Self:
-        """Return sums as they were; a ValueError if arrays are of another size or type."""
+        """Restore sums, or raise a ValueError if arrays have another size or type."""
         sums = cls(n_features, degree)
         check_integer("n_samples", n_samples, minimum=0)
         if n_samples > LARGEST_ROWS:
@@ -112,7 +110,7 @@ class HarmonicSums:
         return int(self.integers[0][0]) >> MOMENT_BITS
 
     def add(self, X: np.ndarray) -> Self:
-        """Add rows (n, n_features) of any floats; a ValueError if there are too many by now."""
+        """Add rows (n, n_features) of any floats, or raise a ValueError if there are too many."""
         if self.n_samples + len(X) > LARGEST_ROWS:
             raise ValueError(f"exact sums have room for {LARGEST_ROWS:,} rows, and X has more")
         width = n_moments(self.n_features, max(self.degree - 2, 2))
@@ -123,7 +121,7 @@ class HarmonicSums:
         return self
 
     def merge(self, other: HarmonicSums) -> HarmonicSums:
-        """Return the sums over the rows of both, which have the same features and degree."""
+        """Return the sums over the rows of both; features and degrees must agree."""
         ours, theirs = (self.n_features, self.degree), (other.n_features, other.degree)
         if ours != theirs:
             raise ValueError(f"features and degrees differ, {ours} and {theirs}")
@@ -136,14 +134,14 @@ class HarmonicSums:
         return both
 
     def moments(self, degree: int) -> FixedPoint:
-        """Return the sums of one degree, as they are."""
+        """Return the sums of one degree."""
         return FixedPoint(self.integers[degree], MOMENT_BITS)
 
     def harmonics(self, degree: int) -> FixedPoint:
-        """Return the entries of the trace-free part of the sums, to the last bit but one.
+        """Return the entries of the trace-free part of the sums, exact up to one rounding.
 
-        What is taken off for traces is a rational combination of lower sums, computed exactly and
-        rounded once, downwards.
+        The trace correction is a rational combination of lower sums, computed exactly and rounded
+        down once.
         """
         d, total = self.n_features, self.integers[degree].copy()
         divisors = [d + 2 * degree - 2 - 2 * i for i in range(1, degree // 2 + 1)]
@@ -162,7 +160,7 @@ class HarmonicSums:
         return FixedPoint(total, MOMENT_BITS)
 
     def _add_block(self, rows: np.ndarray) -> None:
-        """Add directions; every sum of products is exact in doubles."""
+        """Add directions; every sum of products is exact in float64."""
         d = self.n_features
         first, second = sorted_indices(d, 2).astype(np.intp).T
         pairs = _rounded(rows[:, first] * rows[:, second])
@@ -187,10 +185,10 @@ class HarmonicSums:
 
 
 class GroupSums:
-    """Sums over groups of rows, of which all rows of one weigh as much as one row.
+    """Sums over groups of rows, in which each group has the weight of one row.
 
     Parameters and attributes are those of `HarmonicSums`; `n_samples` is the number of groups.
-    There are sums for each size of groups.
+    There is one sum per group size.
     """
 
     def __init__(self, n_features: int, degree: int = 4) -> None:
@@ -198,7 +196,7 @@ class GroupSums:
         self._sums = {1: HarmonicSums(n_features, degree)}
 
     def add(self, X: np.ndarray, groups: Groups | None) -> Self:
-        """Add rows (n, n_features) of groups, whose other rows may come in other calls.
+        """Add rows (n, n_features); the rows of a group may be spread over several calls.
 
         None: each row is a group.
         """
@@ -208,13 +206,13 @@ class GroupSums:
         return self
 
     def clipped(self, X: np.ndarray) -> np.ndarray:
-        """Return rows that `add` takes: any; of a row with infinite entries those alone count."""
+        """Return X: `add` takes any rows; in a row with infinite entries only these count."""
         return X
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return arrays of integers, of which those of parts, added entry by entry, are a whole's.
+        """Return integer arrays; those of parts, added entry by entry, are the state of the whole.
 
-        An array that one of the parts lacks is 0 there.
+        An array that a part lacks counts as 0.
         """
         state = {"n_samples": np.array([self.n_samples])}
         for size, sums in self._sums.items():
@@ -225,7 +223,7 @@ class GroupSums:
 
     @classmethod
     def from_state(cls, n_features: int, degree: int, state: Mapping[str, np.ndarray]) -> Self:
-        """Return the sums of a state; a ValueError if it is of more rows than there is room for."""
+        """Restore sums from a state, or raise a ValueError if it has too many rows."""
         whole = cls(n_features, degree)
         whole.n_samples = int(state["n_samples"][0])
         for size in {int(name.partition(":")[0]) for name in state if ":" in name}:
@@ -235,24 +233,24 @@ class GroupSums:
         return whole
 
     def total(self) -> HarmonicSums:
-        """Return the sums as those of so many rows."""
+        """Return the weighted sums, with one row per group."""
         return weighted_harmonics(self._sums, self.n_samples)
 
 
 def weighted_harmonics(sums: Mapping[int, HarmonicSums], n_groups: int) -> HarmonicSums:
-    """Return sums in which every group weighs as much as one row.
+    """Return sums in which every group has the weight of one row.
 
     Parameters
     ----------
     sums : mapping of int to HarmonicSums
-        The sums over the rows of all groups of a size, by it; at least one.
+        By group size, the sums over the rows of all groups of this size; at least one.
     n_groups : int
-        How many groups there are, which count as rows.
+        Number of groups.
 
     Raises
     ------
     ValueError
-        If there are more groups than exact sums have room for.
+        If there are more than `LARGEST_ROWS` groups.
     """
     one = next(iter(sums.values()))
     total = HarmonicSums(one.n_features, one.degree)
@@ -269,7 +267,7 @@ def weighted_harmonics(sums: Mapping[int, HarmonicSums], n_groups: int) -> Harmo
 
 
 def _spread(n_features: int, degrees: Iterable[int]) -> float:
-    """Return how long features may be of sums that have one unit in every entry."""
+    """Return a bound on the norm of the features of sums with one unit in every entry."""
     d, squares = n_features, 0.0
     for degree in degrees:
         coefficients = trace_coefficients(d, degree) if degree else [1.0]
@@ -279,7 +277,7 @@ def _spread(n_features: int, degrees: Iterable[int]) -> float:
 
 
 def rounding_margin(n_features: int, weights: dict[int, float]) -> float:
-    """Return by how much features of a row, as they are computed, may be off in Euclidean norm.
+    """Return a bound on the rounding error of the features of a row, in Euclidean norm.
 
     Examples
     --------
@@ -305,31 +303,31 @@ def rounding_margin(n_features: int, weights: dict[int, float]) -> float:
 
 
 def last_rounding(n_features: int, weights: Mapping[int, float]) -> float:
-    """Bound what rounding harmonic sums down to whole multiples of 2^-36 adds to a difference."""
+    """Return a bound on the change of a difference of two harmonic sums by the last rounding."""
     d = n_features
     squares = sum(_of_entry(d, degree, weight) * d**degree for degree, weight in weights.items())
     return 2.0**-MOMENT_BITS * math.sqrt(squares)
 
 
 def _of_entry(n_features: int, degree: int, weight: float) -> float:
-    """Return the squared weight in the features of each entry of harmonic moments."""
+    """Return the squared factor that turns entries of harmonic moments into features."""
     return weight / (squared_length(n_features, degree) if degree else 1.0)
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    """Return the nearest multiples of 2^-18 of numbers of magnitude up to 1; changes `values`."""
-    values += _ROUNDER
+    """Round numbers of magnitude up to 1 to multiples of 2^-18, in place."""
+    values += _ROUNDER  # pushes the bits below 2^-18 out of the mantissa
     values -= _ROUNDER
     return values
 
 
 def _integers(sums: np.ndarray) -> np.ndarray:
-    """Return exact doubles as multiples of 2^-36."""
+    """Return exact float64 values as integer multiples of 2^-36."""
     return FixedPoint.of_exact(sums, MOMENT_BITS).integers
 
 
 def _times(matrix: Any, integers: np.ndarray) -> np.ndarray:
-    """Return a sparse matrix of small integers times exact ones of any size."""
+    """Return a sparse matrix of small integers times a vector of Python integers."""
     columns, starts = integers[matrix.indices] * matrix.data.astype(object), matrix.indptr
     sums = np.concatenate([[0], np.cumsum(columns)]) if len(columns) else np.zeros(1, dtype=object)
     return sums[starts[1:]] - sums[starts[:-1]]

@@ -19,10 +19,10 @@ SOURCE = "worst pairs"
 def audit_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Return no data: a case brings its own pair.
+    """Return a trial without data, since cases have their own pairs.
 
-    The point's ``cost`` is the part of the runs (or of the tries of a search) that each case asks
-    for, above 0 and at most 1.
+    The point's ``cost`` is the share of the runs (or pairs of a search) of each case, above 0 and
+    at most 1.
     """
     check_real("cost", point["cost"])
     if point["cost"] > 1:
@@ -40,10 +40,9 @@ def fit_audit(
 def fit_audit_anytime(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """As `fit_audit`, until enough is seen; ``draws`` are the runs that it took.
+    """Attack one case as `fit_audit`, with early stopping; ``draws`` is the number of runs.
 
-    Each verdict errs with 5 % at most, whenever its audit stops; as with `fit_audit`, that is of
-    each case by itself.
+    The error probability of each single verdict is at most 5 %, for any stopping time.
     """
     return fit_case(estimator(**params), data, streams, stopping="anytime")
 
@@ -51,10 +50,10 @@ def fit_audit_anytime(
 def fit_case(
     case: AuditCase, data: TrialData, streams: TrialStreams, stopping: str = "fixed"
 ) -> dict[str, np.ndarray]:
-    """Attack a case that was made already, with `stopping` as `audit_mechanism` has it.
+    """Attack an instance of a case; for `stopping` see `audit_mechanism`.
 
-    Outputs are the claim, the bounds, the counts of the event behind the bound on epsilon, and
-    numbers for the verdict, the claimant and what was expected.
+    Outputs are the claim, the bounds, the counts of the event for the bound on epsilon, and numbers
+    for the verdict, the claimant and the expectation.
     """
     pair, claim = (case.data, case.neighbour), (case.epsilon, case.delta)
     n_trials = case.n_trials(data.extra["cost"])
@@ -79,11 +78,10 @@ def fit_case(
 
 
 def evaluate_audit(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The outputs as numbers, what epsilon exceeds the claim by, and surprises.
+    """Return the outputs as numbers, the excess of epsilon over the claim, and surprises.
 
-    ``excess``: by how much epsilon is above its claim at least; ``shortfall``: by how much the
-    bound stays below the claim; ``is_surprise``: 1 where a claim that is right was convicted or one
-    that is wrong was not.
+    ``excess``: least excess of epsilon over the claim; ``shortfall``: distance of a bound below the
+    claim; ``is_surprise``: 1 if a valid claim was convicted or an invalid one was not.
     """
     numbers = {name: float(value) for name, value in outputs.items()}
     gap = numbers["epsilon_bound"] - numbers["claimed_epsilon"]

@@ -1,12 +1,12 @@
-r"""The law of the Gibbs sampler's two lines in the plane, sweep by sweep, without sampling.
+r"""The distribution of the Gibbs sampler's two lines in the plane by sweep, without sampling.
 
-`privclust_papers.dpsc.exact_chain` follows label vectors, for seven rows at most. Where rows share
-a few directions, the numbers of rows with each label in each direction are enough, so that a
-hundred rows and more can be followed: a sweep takes two lines to these numbers, which are binomial,
-eq. (11), and the numbers to two lines, independent with density :math:`\exp(\epsilon/2 \sum_g n_g
+`privclust_papers.dpsc.exact_chain` follows label vectors, for at most seven rows. If rows share a
+few directions, the numbers of rows per label and direction are sufficient, so that more than a
+hundred rows can be followed. A sweep draws these numbers given two lines, binomial, eq. (11), then
+two independent lines given the numbers, with density :math:`\exp(\epsilon/2 \sum_g n_g
 \cos^2(u - a_g))` up to a constant, eq. (12). Integrals over angles are sums over a uniform grid,
-which for these periodic analytic functions converge faster than any power of its spacing; all terms
-are positive, so that densities are right in relative terms far out in the tails.
+which converge faster than any power of its spacing for these periodic analytic functions. All terms
+are positive, so that relative errors of densities are small also in the tails.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from privclust.core.validation import check_integer
 from privclust.privacy.accounting import check_epsilon
 
 MOST_STATES = 200_000
-_GRID_MULTIPLE = 6  # of the grid's size: 30 degrees are on it
-_BLOCK_PAIRS = 2048  # pairs of angles whose counts are found together
+_GRID_MULTIPLE = 6  # divides the grid's size, so that multiples of 30 degrees are on the grid
+_BLOCK_PAIRS = 2048  # pairs of angles per block
 
 
 class ExactLines:
     r"""Two lines after any number of sweeps of a Gibbs chain on unit rows of a few directions.
 
-    The two lines are in random order: no label tells them apart. `angles` are the directions in
-    radians, `counts` the rows in each; `start` is "random", for two uniform lines, or the angles of
-    two given ones; `n_angles` is the size of the grid on half a turn, None for 16 + 10 sqrt(epsilon
-    n) or a little more. A parameter out of its range, or counts with more than 200,000 values, are
-    a ValueError.
+    The two lines are in random order. `angles` are the directions in radians, `counts` the numbers
+    of rows in each; `start` is "random", for two uniform lines, or the angles of two lines;
+    `n_angles` is the size of the grid on half a turn, None for 16 + 10 sqrt(epsilon n), rounded up.
+    Raises a ValueError for parameters out of range, or counts with more than 200,000 values.
 
     See Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     eqs. (10) to (12).
@@ -81,7 +80,7 @@ class ExactLines:
     def after(self, n_sweeps: int) -> np.ndarray:
         """Return the probabilities of pairs of angles after sweeps, (n_angles, n_angles).
 
-        Sweeps that were done before are not done again.
+        Earlier sweeps are cached.
         """
         check_integer("n_sweeps", n_sweeps, minimum=1)
         while len(self._densities) < n_sweeps:
@@ -91,16 +90,16 @@ class ExactLines:
         return self._densities[n_sweeps - 1]
 
     def limit(self) -> np.ndarray:
-        """Return what `after` tends to: the exponential mechanism's lines, eq. (10)."""
+        """Return the limit of `after`: the lines of the exponential mechanism, eq. (10)."""
         logs = self._log_ways + self._log_norms + self._log_norms[::-1]  # the other line's counts
         return self._lines_given(np.exp(logs - logsumexp(logs)))
 
     def _lines_given(self, law):
-        """Law of two lines given that of counts: one line's are what the other's leave."""
+        """Return the law of two lines given that of the second line's counts."""
         return (self._weights[::-1] * law[:, None]).T @ self._weights
 
     def _counts_after(self, lines):
-        """Law of counts given that of two lines, which is symmetric, so half of it is enough."""
+        """Return the law of counts given the symmetric law of two lines, of which half is used."""
         first, second = self._pairs
         chances = lines[first, second] * np.where(first < second, 2.0, 1.0)
         law = 0.0
@@ -113,7 +112,7 @@ class ExactLines:
         return self._in_any_order(law)
 
     def _in_any_order(self, law):
-        """Law of counts where the lines are exchanged with probability 1/2."""
+        """Return the law of counts with the lines exchanged with probability 1/2."""
         flat = law.ravel()
         return 0.5 * (flat + flat[::-1])
 
@@ -124,14 +123,14 @@ def worst_ratio(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def least_delta(first: np.ndarray, second: np.ndarray, epsilon: float) -> float:
-    """Return the least delta of two laws at an epsilon in nats, either way."""
+    """Return the least delta of two laws at an epsilon in nats, in both directions."""
     factor = math.exp(epsilon)
     pairs = ((first, second), (second, first))
     return float(max(np.maximum(one - factor * other, 0.0).sum() for one, other in pairs))
 
 
 def _exponents(at, directions, epsilon):
-    """epsilon / 2 cos^2 of the angle between lines and directions, (n_directions, n_lines)."""
+    """Return epsilon / 2 cos^2 of the angles of directions and lines, (n_directions, n_lines)."""
     return 0.5 * epsilon * np.cos(at[None, :] - directions[:, None]) ** 2
 
 

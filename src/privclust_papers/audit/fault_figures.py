@@ -20,7 +20,7 @@ _MARKS = {
 
 
 def faults(results: Results) -> Drawing:
-    """Which tool finds which fault, with the bound on epsilon and the runs that it took."""
+    """Detections of faults by tool, with the bound on epsilon and the number of runs."""
     (trials,), (costs,) = results.trials.values(), results.costs.values()
     table = faults_table(trials)
     seconds = dict(zip(costs["method"], costs["cpu_seconds"], strict=True))
@@ -66,7 +66,7 @@ def _found(table: pd.DataFrame, tool: str) -> str:
 
 
 def faults_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each tool and fault, faults in the order of the collection."""
+    """Return a row for each tool and fault, with faults in the order of the collection."""
     order = {name: place for place, name in enumerate(FAULTS)}
     rows = []
     for trial in trials.to_dict("records"):

@@ -1,4 +1,4 @@
-"""Known faults as an experiment: which tool finds which, and whether it convicts private twins."""
+"""Known faults as an experiment: detections by each tool, and false alarms on private twins."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from privclust_papers.audit.sniper import sniper
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 
 MOST_RUNS, MOST_TWIN_RUNS, SNIPER_RUNS = 4_000_000, 200_000, 2_000_000
-"""On each data set at cost 1: of an audit, of an audit of a twin, of DP-Sniper's method."""
+"""Runs on each data set at cost 1: of an audit, of an audit of a twin, of DP-Sniper's method."""
 WRONG = tuple(name for name, fault in FAULTS.items() if not fault.is_private)
-"""Names of the mechanisms that have a fault."""
+"""Names of the mechanisms with a fault."""
 UNKNOWN = -1.0
-"""In place of 0 or 1 where a tool cannot be used."""
+"""Value instead of 0 or 1 if a tool cannot be used."""
 UNSEEN = -2.0
-"""In place of 0 or 1 where a look inside cannot tell."""
+"""Value instead of 0 or 1 if an inspection is inconclusive."""
 
 
 def fault_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Return no data, but which fault is looked for, at the ``cost`` of `audit_trial`."""
+    """Return a trial for one fault, at the ``cost`` of `audit_trial`, without data."""
     data, name = audit_trial(point, trial, streams, dataset), point["fault"]
     check_option("fault", name, WRONG)
     return replace(data, extra={**data.extra, "fault": FAULTS[name]})
 
 
 def outputs_alone(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Audit a fault and its twin from outputs alone, until enough is seen."""
+    """Audit a fault and its twin from outputs only, with early stopping."""
     fault, rng = data.extra["fault"], streams.get("noise")
     most, most_twin = (_runs(data, n) for n in (MOST_RUNS, MOST_TWIN_RUNS))
     twin = _audit(fault, fault.twin, most_twin, None, rng)
@@ -44,7 +44,7 @@ def outputs_alone(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarra
 
 
 def density_ratio(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Audit a fault by the likelihood ratio, where its log-density is known."""
+    """Audit a fault by the likelihood ratio, if its log-density is known."""
     fault = data.extra["fault"]
     if fault.log_density is None:
         return _outputs(fault, UNKNOWN, 0.0, 0, 0.0)
@@ -70,7 +70,7 @@ def dp_sniper(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
 
 
 def looked_inside(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Look inside a fault and its twin, on the pair that shows the fault."""
+    """Inspect the releases of a fault and its twin, on the pair that shows the fault."""
     fault, seed = data.extra["fault"], int(streams.get("noise").integers(2**31))
     verdict, bound, runs = look_at(fault, fault.mechanism, seed)
     found = {VIOLATED: 1.0, CANNOT_TELL: UNSEEN}.get(verdict, 0.0)
@@ -78,10 +78,10 @@ def looked_inside(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarra
 
 
 def look_at(fault: Fault, mechanism: Callable, seed: int = 0) -> tuple[str, float, int]:
-    """Look inside a mechanism, with its noise and as if that were 0.
+    """Inspect the releases of a mechanism, with its noise and with zero noise.
 
-    Returns the verdict; the epsilon that its releases cost on the pair, 0 unless that is more than
-    the claim; and the number of runs on both data sets.
+    Returns the verdict; the epsilon of its releases on the pair, 0 unless it exceeds the claim; and
+    the number of runs on both data sets.
     """
     reports = [
         inside.inspect_pair(
@@ -98,7 +98,7 @@ def look_at(fault: Fault, mechanism: Callable, seed: int = 0) -> tuple[str, floa
 
 
 def evaluate_fault(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """The outputs as numbers; ``is_missed``, 1 where a tool that can be used finds no fault."""
+    """Return the outputs as numbers; ``is_missed``: 1 if an applicable tool finds no fault."""
     numbers = {name: float(value) for name, value in outputs.items()}
     return numbers | {"is_missed": float(numbers["found"] == 0.0)}
 

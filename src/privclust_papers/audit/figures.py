@@ -33,7 +33,7 @@ _COLORS = {CONSISTENT: PALETTE[2], VIOLATED: PALETTE[0], CANNOT_TELL: "#999999"}
 _LABEL = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}  # texts of a row
 _COUNTS = ("hits", "other_hits", "certifying", "draws")
 _WIDTH, _ROW = 10.5, 0.215  # inches
-_SIZES = (9.0, 5.0)  # of the starts' markers, so that one shows about the next
+_SIZES = (9.0, 5.0)  # of the starts' markers: different, so that none is hidden
 _PAIRS = {
     "best": "A  the record decides which two lines are best",
     "stray": "B  the record tells how long two lines stay together",
@@ -41,7 +41,7 @@ _PAIRS = {
 
 
 def mechanisms(results: Results) -> Drawing:
-    """Claimed epsilon and the lower bound that an attack proves, case by case."""
+    """Claimed epsilon and the lower bound proved by an attack, for each case."""
     (trials,), (costs,) = results.trials.values(), results.costs.values()
     table = mechanisms_table(trials, costs)
     shown = [name for name in (*FAMILIES.values(), _OWN) if name in set(table["paper"])]
@@ -66,7 +66,7 @@ def mechanisms(results: Results) -> Drawing:
 
 
 def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each case: the claim, what was found, the verdict in words, the time."""
+    """Return a row for each case: the claim, the bounds, the verdict in words, the time."""
     cpu_seconds = dict(zip(costs["method"], costs["cpu_seconds"], strict=True))
     rows = []
     for trial in trials.to_dict("records"):
@@ -91,13 +91,13 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _group(method: str, label: str) -> str:
-    """Say what a case stands among; a case of a user's own may have any name."""
+    """Return the group of a case; a user's case may have any name."""
     is_own = label.endswith(words.OWN_CLAIM)
     return _OWN if is_own else FAMILIES.get(method.split("_")[0], _OWN)
 
 
 def _in_words(trial: dict) -> str:
-    """Say by how much a claim is violated: in epsilon if that was shown, else in delta."""
+    """Return the verdict in words, with the violation in epsilon if shown, else in delta."""
     verdict = AUDIT_VERDICTS[int(trial["verdict"])]
     if verdict != VIOLATED:
         return verdict
@@ -107,7 +107,7 @@ def _in_words(trial: dict) -> str:
 
 
 def _lower(delta: float) -> str:
-    """Write a bound on a probability below 1, which rounding must not make 1."""
+    """Format a bound on a probability below 1 such that it is not rounded to 1."""
     return f"{delta:.2g}" if delta < 0.995 else f"{delta:.3g}"
 
 
@@ -144,7 +144,7 @@ def _handles() -> list[Line2D]:
 
 
 def sweeps(results: Results) -> Drawing:
-    """What an attack proves of the Gibbs sampler after sweeps, beside its exact loss."""
+    """Bounds from an attack on the Gibbs sampler after sweeps, compared with its exact loss."""
     ((experiment, trials),) = results.trials.items()
     shown = [pair for pair in _PAIRS if pair in set(trials["pair"])]
     with canvas(_WIDTH, 4.6, results.trials) as figure:
@@ -241,7 +241,7 @@ def sweeps_table(
 
 
 def sensitivities(results: Results) -> Drawing:
-    """The largest change of a statistic found beside its stated sensitivity."""
+    """The largest change of a statistic found, compared with its stated sensitivity."""
     (trials,) = results.trials.values()
     table = sensitivities_table(trials)
     with canvas(_WIDTH, 0.19 * len(table) + 1.0, results.trials) as figure:

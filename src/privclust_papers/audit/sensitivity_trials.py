@@ -1,4 +1,4 @@
-"""The search for neighbours that beat a stated sensitivity, as an experiment."""
+"""The search for neighbours that exceed a stated sensitivity, as an experiment."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from privclust_papers.audit.data import audit_trial
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.pipeline.words import CLAIMANTS
 
-_BOUND_TOLERANCE = 1e-9  # a change may exceed its bound by this part of it
+_BOUND_TOLERANCE = 1e-9  # relative excess over a bound that counts as rounding
 
 
 def sensitivity_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Return no data, but which of `STATEMENTS` is searched, at the ``cost`` of `audit_trial`."""
+    """Return a trial for one of `STATEMENTS`, at the ``cost`` of `audit_trial`, without data."""
     data, name = audit_trial(point, trial, streams, dataset), point["statement"]
     check_option("statement", name, tuple(STATEMENTS))
     return replace(data, facts={"about": STATEMENTS[name][0]}, extra={**data.extra, **point})
 
 
 def search_sensitivity(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Search for neighbours that move a statistic further than is stated."""
+    """Search for neighbours with a change above the stated sensitivity."""
     case = STATEMENTS[data.extra["statement"]][1]()
     n_trials = max(case.least_trials, round(data.extra["cost"] * case.trials))
     if hasattr(case, "search"):
@@ -50,10 +50,10 @@ def search_sensitivity(data: TrialData, streams: TrialStreams) -> dict[str, np.n
 
 
 def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """As in `search_sensitivity`, and ``ratio``, the largest change found over the bound.
+    """Return the numbers of `search_sensitivity`, and ``ratio``, the largest change over the bound.
 
-    ``exceeds``: the ratio less 1; ``is_surprise``, 1 where a bound that is proved is exceeded by
-    more than rounding, or one that is wrong is not.
+    ``exceeds``: the ratio minus 1; ``is_surprise``: 1 if a proved bound is exceeded by more than
+    rounding, or a wrong bound is not exceeded.
     """
     numbers = {name: float(value) for name, value in outputs.items()}
     numbers["ratio"] = numbers["largest"] / numbers["bound"]

@@ -1,13 +1,13 @@
-"""The method of DP-Sniper, written anew from its paper for comparison with the audit.
+"""The method of DP-Sniper, reimplemented from its paper for comparison with the audit.
 
 B. Bichsel, S. Steffen, I. Bogunovic and M. Vechev, "DP-Sniper: black-box discovery of differential
-privacy violations using classifiers", IEEE S&P 2021, Section 4: a classifier learns how likely an
-output is to come from the first data set; the attack takes outputs above a threshold that
-the second one reaches with a probability of at least c, some of those on the threshold by a coin;
-fresh runs give the attack's probabilities on both, and their Clopper-Pearson bounds one on epsilon.
-The classifier is logistic regression, the paper's simpler choice. Both orders of the pair are tried
-and the better by an estimate is certified. What the paper does beside, a search for pairs, is left
-out: the pair is given.
+privacy violations using classifiers", IEEE S&P 2021, Section 4. A classifier learns the probability
+that an output is from the first data set. The attack is the set of outputs above a threshold,
+randomised on it, with a probability of at least c on the second data set. Fresh runs estimate the
+probabilities of the attack on both data sets, and their Clopper-Pearson bounds give one on epsilon.
+The classifier is logistic regression, the paper's simpler choice. Both orders of the pair are
+tried, and the one with the larger estimate is certified. The paper's search for pairs is left out:
+the pair is given.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 LEAST_PROBABILITY = 0.01
-"""That an attack must have: c of the paper."""
-_SHARES = (0.1, 0.1, 0.1)  # of the runs, that teach, set the threshold and compare both orders
+"""Least probability of an attack: c of the paper."""
+_SHARES = (0.1, 0.1, 0.1)  # of the runs, for training, threshold and choice of the order
 _CHUNK = 100_000
-_ALPHABET = 6  # values that an entry may have to be told apart one by one
+_ALPHABET = 6  # largest number of values of an entry with a flag for each
 
 
 @dataclass(frozen=True)
 class SniperResult:
-    """A lower bound on epsilon at 95 % confidence, and the runs on both data sets that it took."""
+    """A lower bound on epsilon at 95 % confidence, and the number of runs on both data sets."""
 
     epsilon_lower_bound: float
     n_runs: int
 
 
 class _Features:
-    """Outputs as features: scaled numbers, and flags for what is no number or one of few values."""
+    """Outputs as features: scaled numbers, and flags for NaN, infinity and discrete values."""
 
     def __init__(self, outputs: np.ndarray) -> None:
         flat = self._flat(outputs)
@@ -61,7 +61,7 @@ class _Features:
 
 
 class _Attack:
-    """Outputs that a classifier takes for the first data set's."""
+    """A set of outputs that a classifier attributes to the first data set."""
 
     def __init__(self, mechanism, first, second, n_runs, rng) -> None:
         self._rng = rng
@@ -98,8 +98,8 @@ class _Attack:
 def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) -> SniperResult:
     """Attack a mechanism with `many` on a pair of neighbours, and bound epsilon at delta = 0.
 
-    Of `n_runs` on each data set three tenths are for the attacks, as many in either order of the
-    pair, and the other seven tenths for the bound.
+    30 % of `n_runs` on each data set are for the attacks, half in each order of the pair, and 70 %
+    for the bound.
     """
     pairs = [(data, neighbour), (neighbour, data)]
     attacks = [_Attack(mechanism, *pair, n_runs / 2, rng) for pair in pairs]

@@ -1,12 +1,12 @@
-r"""The Gibbs sampler audited against sweeps: the attack's bounds beside the exact loss.
+r"""The audit of the Gibbs sampler by number of sweeps: bounds compared with the exact loss.
 
-From a start that does not look at the data, t sweeps with k = 2 are :math:`3/2\, t \epsilon`
-differentially private for any t. Given the subspaces, only the record's own label depends on it:
-with probability :math:`1 / (1 + e^{-a})`, :math:`|a| \le \epsilon / 2`, so that its logarithm
-changes by at most :math:`\epsilon / 2`. Given the labels, density (12) changes by a factor
-:math:`e^{\epsilon/2}` and its integral by another, together :math:`e^\epsilon`. All t sweeps are a
-composition of these, and the last state is a part of them. With many sweeps the loss tends to that
-of eq. (10), at most :math:`\epsilon`; in between nothing holds it below :math:`\epsilon`.
+From a data-independent start, t sweeps with k = 2 are :math:`3/2\, t \epsilon` differentially
+private for any t. Given the subspaces, only the label of the record depends on it, with probability
+:math:`1 / (1 + e^{-a})`, :math:`|a| \le \epsilon / 2`: its logarithm changes by at most
+:math:`\epsilon / 2`. Given the labels, density (12) and its integral each change by a factor of at
+most :math:`e^{\epsilon/2}`, together :math:`e^\epsilon`. The last state is a part of the
+composition of all t sweeps. With many sweeps the loss tends to that of eq. (10), at most
+:math:`\epsilon`; in between it may exceed :math:`\epsilon`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.pipeline.words import AUDIT_VERDICTS, VIOLATED
 
 PER_SWEEP = 1.5
-"""What a sweep costs at most, in units of epsilon, with two clusters."""
+"""Upper bound on the loss of a sweep, in units of epsilon, with two clusters."""
 
 
 def fit_sweeps(
@@ -29,9 +29,9 @@ def fit_sweeps(
 ) -> dict[str, np.ndarray]:
     """Attack `LinesAfterSweeps`, and compute its exact loss.
 
-    To the outputs of `fit_case` come ``loss_path`` (n_sweeps,), the least epsilon at delta = 0
-    after each sweep; ``exact_delta``, the least delta at the claimed epsilon after the last;
-    ``limit_loss``, the loss after many.
+    In addition to the outputs of `fit_case`: ``loss_path`` (n_sweeps,), the least epsilon at
+    delta = 0 after each sweep; ``exact_delta``, the least delta at the claimed epsilon after the
+    last sweep; ``limit_loss``, the loss after many sweeps.
     """
     case = estimator(**params)
     n_sweeps = int(params["n_sweeps"])
@@ -44,20 +44,19 @@ def fit_sweeps(
 
 
 def evaluate_sweeps(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """What was found, as numbers.
+    """Return the findings as numbers.
 
-    As `privclust_papers.audit.data.evaluate_audit`, but for ``is_surprise``, and
-    ``exact_epsilon``, the exact loss after the last sweep; ``exact_excess``, by how much it is
-    above the claim; ``beyond_exact``, by how much the attack's bounds are above the exact ones, the
-    larger of the two; ``beyond_sum``, by how much the exact loss is above what all sweeps cost
-    together; ``to_limit``, how far it is from that of many sweeps; ``is_convicted``, whether the
-    attack convicts; ``is_missed``, whether it does not although the exact loss is above the claim;
-    ``loss_path`` as it is.
+    In addition to `privclust_papers.audit.data.evaluate_audit`, without ``is_surprise``:
+    ``exact_epsilon``, the exact loss after the last sweep; ``exact_excess``, its excess over the
+    claim; ``beyond_exact``, the larger excess of the attack's bounds over the exact values;
+    ``beyond_sum``, the excess of the exact loss over the composition of all sweeps; ``to_limit``,
+    its distance to the limit; ``is_convicted``, whether the attack convicts; ``is_missed``, whether
+    it fails to although the exact loss exceeds the claim; ``loss_path``.
     """
     path = outputs["loss_path"]
     scalars = {name: value for name, value in outputs.items() if name != "loss_path"}
     numbers = evaluate_audit(data, scalars)
-    del numbers["is_surprise"]  # what is to be expected depends on the sweeps: see exact_excess
+    del numbers["is_surprise"]  # the expectation depends on the sweeps: see exact_excess
     exact, claim = float(path[-1]), numbers["claimed_epsilon"]
     is_convicted = numbers["verdict"] == AUDIT_VERDICTS.index(VIOLATED)
     beyond = (numbers["epsilon_bound"] - exact, numbers["delta_bound"] - numbers["exact_delta"])

@@ -1,4 +1,4 @@
-"""What the compressive k-means paper says of sketches, tried against closed forms."""
+"""Checks of the paper's statements on sketches against closed forms."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.shared.rows import Point
 from privclust_papers.shared.statements import Check, Setting, without_rows
 
-_DRAWS = 100_000  # of complex Laplace numbers
+_DRAWS = 100_000  # complex Laplace numbers
 _OUTPUTS = 200  # outputs at which a privacy loss is computed
-_PILOT_ROWS = 5000  # of which a scale of frequencies is estimated
-_MASKINGS = 100  # draws of masks whose mean is compared with the sketch without
+_PILOT_ROWS = 5000  # rows for the estimate of a scale of frequencies
+_MASKINGS = 100  # draws of masks for the comparison of their mean with the sketch without
 
 
 def snr_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
@@ -57,18 +57,18 @@ def characteristic_function(means: np.ndarray, frequencies: np.ndarray) -> np.nd
 def measure_sketch(
     data: TrialData, streams: TrialStreams, *, scale: str = "fixed"
 ) -> dict[str, np.ndarray]:
-    """Measure the SNR of sketches where the trial has devices that merge them, else their norm."""
+    """Return the SNR of merged sketches if the trial has devices, else the norm of the sketch."""
     if "n_devices" in data.extra:
         return measure_snr(data, streams)
     return measure_norm(data, streams, scale)
 
 
 def measure_norm(data: TrialData, streams: TrialStreams, scale: str) -> dict[str, np.ndarray]:
-    r"""Return ``norm2``, :math:`\|z\|^2` of the mixture's own sketch, in closed form.
+    r"""Return ``norm2``, :math:`\|z\|^2` of the sketch of the mixture, in closed form.
 
-    The frequencies' variance is by `scale` ``"fixed"``, as in all experiments here; or read off
-    rows of the mixture: ``"total"``, their variance in the mean of the features, or
-    ``"estimated"``, by `privclust.sketches.estimate_variance`, as the law's authors choose it.
+    With `scale` ``"fixed"`` the variance of frequencies is that of all experiments here. Otherwise
+    it comes from rows of the mixture: ``"total"``, their mean variance per feature, or
+    ``"estimated"``, by `privclust.sketches.estimate_variance`, as its authors choose it.
     """
     means, frequencies = data.extra["means"], data.extra["frequencies"]
     if scale != "fixed":
@@ -84,16 +84,16 @@ def measure_norm(data: TrialData, streams: TrialStreams, scale: str) -> dict[str
 
 
 def evaluate_norm(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """``norm2`` and how far it lies from the paper's 0.35, ``norm2_error``."""
+    """Return ``norm2`` and its distance from the paper's 0.35, ``norm2_error``."""
     norm2 = float(outputs["norm2"])
     return {"norm2": norm2, "norm2_error": abs(norm2 - NORM2)}
 
 
 def measure_snr(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    r"""Measure the SNR of the merged scrambled sketches of L devices, eqs. (4) and (5).
+    r"""Return the empirical SNR of merged scrambled sketches of L devices, eqs. (4) and (5).
 
     ``snr_measured`` is ``norm2`` (:math:`\|z\|^2`) over the mean of :math:`\|s_X - z\|^2` on
-    independent data sets, masks and noises, with z in closed form.
+    independent data sets, masks and noise, with z in closed form.
     """
     setting, frequencies = data.extra, data.extra["frequencies"]
     m = frequencies.shape[1]
@@ -126,10 +126,10 @@ def _merged(setting: Setting, frequencies, noise: np.random.Generator) -> np.nda
 def evaluate_snr(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
     r"""Compare the measured SNR with eqs. (6) and (7).
 
-    ``snr_measured``; ``snr_eq6`` with the mixture's own :math:`\|z\|^2` and ``snr_eq7`` with
-    0.35 in its place (eq. (7) at the epsilon that :math:`\sigma_\xi` gives); ``ratio`` and
-    ``ratio_eq7`` of the measured to either; ``too_high`` and ``too_low``, the logarithm of eq. (6)
-    over the measured and minus that; ``norm2``.
+    ``snr_measured``; ``snr_eq6`` with the mixture's :math:`\|z\|^2`, ``snr_eq7`` with 0.35 instead
+    (eq. (7) at the epsilon of :math:`\sigma_\xi`); ``ratio`` and ``ratio_eq7`` of the measured SNR
+    to both; ``too_high`` and ``too_low``, the logarithm of eq. (6) over the measured SNR and its
+    negative; ``norm2``.
     """
     setting = data.extra
     n = setting["device_size"] * setting["n_devices"]
@@ -149,7 +149,7 @@ def evaluate_snr(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
 
 
 def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
+    """Draw sizes at which ``statement``, a key of `STATEMENTS`, is checked."""
     rng = streams.get("data")
     m = int(rng.choice([2, 3, 4]))
     extra = {
@@ -165,7 +165,7 @@ def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: No
 
 
 def _merging(is_masked: bool, setting: Setting, rng: np.random.Generator) -> float:
-    """Eq. (5) without noise: the largest difference of devices' merged sketch from the union's."""
+    """Eq. (5) without noise: largest difference of merged sketches from that of the union."""
     frequencies = trial_frequencies(rng, 10, 50)
     X = draw_mixture("paper", 1000, 10, 10, setting["seed"]).to_array()
     masks = {"mask_seed": 1, "n_measurements": 7 if is_masked else None}
@@ -179,9 +179,9 @@ def _merging(is_masked: bool, setting: Setting, rng: np.random.Generator) -> flo
 
 
 def _unbiased_masks(setting: Setting, rng: np.random.Generator) -> float:
-    r"""E s = z over masks: squared error of a mean of sketches over its variance, less 1.
+    r"""E s = z over masks: squared error of a mean of sketches over its variance, minus 1.
 
-    With rows given, :math:`E \|s - z\|^2 = (1 - \alpha_r) / (\alpha_r n)`.
+    For given rows, :math:`E \|s - z\|^2 = (1 - \alpha_r) / (\alpha_r n)`.
     """
     m, r = 1000, 100
     frequencies = trial_frequencies(rng, 10, m)
@@ -196,10 +196,10 @@ def _unbiased_masks(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def _variance_line(is_printed: bool, setting: Setting, rng: np.random.Generator) -> float:
-    r"""The line before eq. (6), times :math:`\alpha_r n_0 L`: how far its forms lie apart.
+    r"""The line before eq. (6), times :math:`\alpha_r n_0 L`: relative difference of its forms.
 
-    :math:`(\alpha_r/m - |\alpha_r z_j|^2) / \alpha_r + \sigma_\xi^2/m` against the last form as it
-    is printed, or its sum over j against the denominator of eq. (6).
+    :math:`(\alpha_r/m - |\alpha_r z_j|^2) / \alpha_r + \sigma_\xi^2/m` is compared with the last
+    form as printed, or its sum over j with the denominator of eq. (6).
     """
     m, alpha_r = setting["m"], setting["r"] / setting["m"]
     square = float(rng.uniform(0.0, 10.0))  # sigma_xi^2
@@ -211,7 +211,7 @@ def _variance_line(is_printed: bool, setting: Setting, rng: np.random.Generator)
 
 
 def _memory(setting: Setting, rng: np.random.Generator) -> float:
-    """Bytes that a sketch holds after 10,000 rows, over those after 100, less 1."""
+    """Memory of a sketch after 10,000 rows relative to 100 rows, minus 1."""
     frequencies = trial_frequencies(rng, 10, 50)
     sums = FeatureSums(frequencies)
     held = []
@@ -222,7 +222,7 @@ def _memory(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def _laplace_variance(setting: Setting, rng: np.random.Generator) -> float:
-    r"""Definition 2: :math:`\sigma_z^2 = 2 \beta^2`, by a relative difference from draws."""
+    r"""Definition 2, :math:`\sigma_z^2 = 2 \beta^2`: relative difference from draws."""
     beta = 2.0
     unit = Sensitivity(beta / math.sqrt(2.0), "l1", Neighbours.REPLACE_ONE, "Definition 2")
     draws = ComplexLaplace(unit, 1.0).release(np.zeros(_DRAWS, dtype=complex), rng)
@@ -232,10 +232,10 @@ def _laplace_variance(setting: Setting, rng: np.random.Generator) -> float:
 def _privacy_loss(
     sigma_xi: Callable[[float, int, int, float], float], setting: Setting, rng: np.random.Generator
 ) -> float:
-    """Proposition 1 by a rule for sigma_xi: largest loss of the worst pair over epsilon, less 1.
+    """Proposition 1 for a rule for sigma_xi: largest loss of the worst pair over epsilon, minus 1.
 
-    Records have all phases at 45 degrees against 225, r < m. Outputs are drawn about both, and some
-    lie beyond either, where the ratio of densities is extreme.
+    Records have all phases at 45 degrees and at 225 degrees, r < m. Outputs are drawn about both,
+    and beyond them, where the ratio of densities is extreme.
     """
     m, r, n0, epsilon = (setting[name] for name in ("m", "r", "n0", "epsilon"))
     alpha_r = r / m

@@ -1,7 +1,7 @@
-"""Trials of compressive k-means: mixtures of any size, and real sets with public boxes.
+"""Trials of compressive k-means: mixtures of any size, and real data sets with public bounds.
 
-Each point has ``n_clusters``. Each trial's extra has that, ``bounds`` (the public box) and
-``n_frequencies``, the largest number of any method; of a mixture also ``means`` and ``seed``.
+Each point has ``n_clusters``. The extra of a trial has ``n_clusters``, ``bounds`` (public) and
+``n_frequencies``, the largest number of any method; for mixtures also ``means`` and ``seed``.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from privclust_papers.shared.rows import Dataset, Point, centers_of, random_subs
 
 GENERATED = "generated as the paper describes"
 OTHER_MIXTURE = "generated: not the paper's mixture"
-_BOX_IN_DEVIATIONS = 4.0  # half width of the declared box, in deviations of the mixtures' law
-_LARGE = 1_000_000  # rows from which on float32 is used
+_BOX_IN_DEVIATIONS = 4.0  # half width of the declared bounds, in standard deviations
+_LARGE = 1_000_000  # least number of rows for float32
 _GOOD_EPSILON = 1e-2  # above which the paper calls its results good
 
 
 class Rows:
-    """Rows of a mixture that are drawn where a method or a metric asks for them, then kept."""
+    """Rows of a mixture, drawn at first use and then kept."""
 
     def __init__(self, mixture: MixtureRows) -> None:
         self.mixture = mixture
 
     @cached_property
     def array(self) -> np.ndarray:
-        """All rows, shape (n_samples, n_features): float64; float32 from a million rows on."""
+        """All rows (n_samples, n_features), in float64, or float32 from a million rows on."""
         return self.mixture.to_array(np.float32 if self.mixture.n_samples >= _LARGE else float)
 
 
@@ -46,11 +46,11 @@ def as_array(X) -> np.ndarray:
 
 
 def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    r"""A mixture of Gaussians of Section 5, or of another shape, that is drawn when needed.
+    r"""Return a mixture of Gaussians of Section 5, or of another shape, drawn at first use.
 
-    The declared box is :math:`[-b, b]^d` with b four standard deviations of a coordinate over all
-    mixtures of the paper's law, :math:`b = 4 \sqrt{1 + 2.25\, k^{2/d}}`: public, since the law is.
-    The point also has ``n_samples``, ``n_features``; if wanted ``shape`` (of
+    The declared bounds are :math:`[-b, b]^d` with b four standard deviations of a coordinate under
+    the paper's distribution of mixtures, :math:`b = 4 \sqrt{1 + 2.25\, k^{2/d}}`, which is public.
+    The point also has ``n_samples``, ``n_features`` and, optionally, ``shape`` (of
     `privclust.synthetic.clusters.draw_mixture`; "paper") and ``n_frequencies``.
     """
     k, d = point["n_clusters"], point["n_features"]
@@ -70,19 +70,19 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: None
 
 
 def s1_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """S1, in the box that it was published in; trials differ by noise."""
+    """Return S1 with its published bounds; trials differ by noise."""
     return _real(dataset["X"], dataset["source"], (-1.0, 1.0), point["n_clusters"])
 
 
 def gowalla_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """``n_samples`` random check-in points, longitude and latitude in the box of the globe."""
+    """Return ``n_samples`` random check-ins, with the bounds of longitude and latitude."""
     points = random_subset(dataset["points"], point["n_samples"], streams)
     globe = np.array([180.0, 90.0])
     return _real(points, dataset["source"], (-globe, globe), point["n_clusters"])
 
 
 def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """The principal components of Life Sciences in their published box; trials differ by noise."""
+    """Return the components of Life Sciences with published bounds; trials differ by noise."""
     bounds = (lifesci.LOWER, lifesci.UPPER)
     return _real(dataset["X"], dataset["source"], bounds, point["n_clusters"])
 
@@ -95,20 +95,20 @@ def _real(X: np.ndarray, source: str, bounds, n_clusters: int) -> TrialData:
 
 
 def budget_regime(epsilon: float) -> np.float64:
-    """Return 2 above epsilon = 0.01, where the paper calls its results good, 1 there, 0 below."""
+    """Return 2 above epsilon = 0.01, where the paper calls its results good, 1 at it, 0 below."""
     return np.float64(1.0 + np.sign(epsilon - _GOOD_EPSILON))
 
 
 def fit_clusters(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster a trial's rows by any class, which gets what it accepts.
+    """Cluster a trial's rows by an estimator of any class.
 
-    That is the number of clusters, the declared box (or, where rows are bounded by a norm, the ball
-    around it, with rows centered by the box's middle) and the noise stream. Returns ``centers``
-    (n_clusters, n_features), NaN where the method cannot be run; of a private one ``regime``, of
-    `budget_regime`; of a method that tells its own sum of squared errors ``sse``, and, if the
-    mixture is known, ``sse_true`` of the same method started at the true means.
+    The estimator receives those of these arguments that it accepts: the number of clusters, the
+    declared bounds and the noise stream. An estimator with a norm bound receives the ball around
+    the bounds, with centred rows. Returns ``centers`` (n_clusters, n_features), NaN if the method
+    cannot be run; with an epsilon ``regime``, see `budget_regime`; if the estimator has an
+    ``inertia_``, ``sse`` and, for mixtures, ``sse_true`` from a start at the true means.
     """
     accepted = signature_of(estimator).parameters
     low, high = data.extra["bounds"]
@@ -139,9 +139,9 @@ def fit_clusters(
 
 
 def _fitted(model, X) -> bool:
-    """Fit a model; say whether it could be: a grid may be too large for the memory it may take."""
+    """Fit a model; return False if its grid would exceed the memory limit."""
     with warnings.catch_warnings():
-        # the box is a box of the law, not of the sample: some rows lie outside by design
+        # bounds are for the distribution, not the sample: some rows are outside by design
         warnings.filterwarnings("ignore", message="rows outside bounds")
         warnings.filterwarnings("ignore", message="rows with a norm above")
         try:

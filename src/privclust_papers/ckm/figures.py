@@ -37,7 +37,7 @@ from privclust_papers.report.drawing.style import Drawing, Results, canvas
 _WIDTH = 9.5
 _FIG3_WIDTH = 12.0  # of three panels
 _COLUMNS = 4  # of panels in a row
-_OURS = "_gaussian"  # ends the names of methods that take our decoder in place of CL-OMPR
+_OURS = "_gaussian"  # suffix of methods with our decoder instead of CL-OMPR
 _DEVICES = (
     *("ckm_l1_m10", "ckm_l10_m10", "ckm_l100_m10", "ckm_l1000_m10"),
     *("dplloyd_uniform", "dplloyd_separated", "eugkm_addremove"),
@@ -155,7 +155,7 @@ def fig3(results: Results) -> Drawing:
 
 
 def tab_snr(results: Results) -> Drawing:
-    """Eqs. (6) and (7) beside the measured SNR, and ||z||^2 over sizes of mixtures."""
+    """Eqs. (6) and (7) compared with the measured SNR, and ||z||^2 over sizes of mixtures."""
     axes = {name: axes_of(summary) for name, summary in results.summaries.items()}
     tables = {
         name: statistics(results.trials[name], axes[name], summary["metric"].unique())
@@ -186,10 +186,10 @@ def tab_snr(results: Results) -> Drawing:
 
 
 def _wide(table: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
-    """Turn statistics into a table of means: a column a metric, a row a setting that varies."""
+    """Return a table of means, with a column per metric and a row per varying setting."""
     varied = [name for name in axes if name not in _same(table, axes)]
     heads = [*(["label"] if table["method"].nunique() > 1 else []), *(varied or axes)]
-    # by a row's number, since a setting that a method has not is NaN, which an index drops
+    # settings by number: a missing setting is NaN, which a pivot's index would drop
     setting = table.groupby(heads, sort=False, dropna=False).ngroup().to_numpy()
     means = table.assign(setting=setting).pivot_table("mean", "setting", "metric", dropna=False)
     settings = table[heads].groupby(setting).first()
@@ -206,7 +206,7 @@ def _spaced(name: str) -> str:
 
 
 def _size_name(name: str) -> str:
-    """Write a size as the paper's symbol and in words."""
+    """Return the name of a size in words, with the paper's symbol."""
     return _SIZE_NAMES.get(name, _spaced(name))
 
 
@@ -223,9 +223,9 @@ def _sizes_of(axes: list[str]) -> list[str]:
 
 
 def statements(results: Results) -> Drawing:
-    """The statistics of all metrics of an experiment: one row a method, point and metric.
+    """The statistics of all metrics of an experiment: one row per method, point and metric.
 
-    Of statements, by what part each is exceeded; of data too large for memory, what came of it.
+    Used for statements (the relative excess over each), and for data too large for memory.
     """
     (summary,), (trials,) = results.summaries.values(), results.trials.values()
     table = statistics(trials, axes_of(summary), summary["metric"].unique())
@@ -243,7 +243,7 @@ scale = statements  # the same table of other numbers
 
 
 def costs(results: Results) -> Drawing:
-    """CPU seconds of each method, by the rows' precision, and in parts of the sketch's."""
+    """CPU seconds of each method by the precision of rows, also relative to the sketch."""
     trials = _only_trials(results)
     table = statistics(trials, ["precision"], list(_COST_NAMES))
     named = table["precision"].astype(str) + ": " + table["metric"].map(_COST_NAMES)
@@ -257,7 +257,7 @@ def costs(results: Results) -> Drawing:
 
 
 def decoders(results: Results) -> Drawing:
-    """Relative SSE of every trial by decoder, without noise, and its medians and worst."""
+    """Relative SSE of every trial by decoder, without noise, with medians and worst trials."""
     trials = _only_trials(results)
     metrics = metrics_of(trials)
     table = statistics(trials, [])
@@ -273,7 +273,7 @@ def decoders(results: Results) -> Drawing:
 
 
 def _by_decoder(table: pd.DataFrame) -> pd.DataFrame:
-    """Write a row a decoder: median, mean and worst of each relative error, and trials."""
+    """Return one row per decoder: median, mean and worst of each relative error, and trials."""
     rows = []
     for label, part in table.groupby("label", sort=False):
         row = {"decoder": label}
@@ -291,16 +291,16 @@ def _only_trials(results: Results) -> pd.DataFrame:
 
 
 def beyond(results: Results) -> Drawing:
-    """Relative SSE - 1 against epsilon on several data sets, all methods at equal privacy."""
+    """Relative SSE - 1 against epsilon on several data sets, with all methods at equal privacy."""
     tables = {
         name: statistics(trials, ["shape", "epsilon"] if "shape" in trials else ["epsilon"])
         for name, trials in results.trials.items()
     }
     panels = _beyond_panels(results, tables)
-    columns = min(_COLUMNS, len(panels) + 1)  # one panel shares the width with the names
+    columns = min(_COLUMNS, len(panels) + 1)  # a single panel leaves room for the legend
     n_rows = -(-len(panels) // columns)
     every = pd.concat([part for _, part in panels])
-    full = len(panels) == n_rows * columns  # then the names have a row of their own
+    full = len(panels) == n_rows * columns  # then the legend has its own row
     heights = [1.0] * n_rows + [0.2] * full
     with canvas(_WIDTH, 1.3 + 2.55 * n_rows + 0.6 * full, results.trials) as figure:
         grid = figure.add_gridspec(n_rows + full, columns, height_ratios=heights)
@@ -357,7 +357,7 @@ def _numbers_of_trials(results: Results) -> str:
 
 
 def goal(results: Results) -> Drawing:
-    """Relative SSE on the paper's mixture against epsilon, with medians and worst as a table."""
+    """Relative SSE on the paper's mixture against epsilon, with a table of medians and worst."""
     trials = _only_trials(results)
     table = statistics(trials, ["epsilon"])
     metrics = metrics_of(trials)[::-1]
@@ -404,13 +404,13 @@ def many_sizes(results: Results) -> Drawing:
 
 
 def _median_and_worst(table: pd.DataFrame) -> np.ndarray:
-    """Write the median and the worst trial of each row, ``"n/a"`` where there is none."""
+    """Return the median and the worst trial of each row as text, or ``"n/a"``."""
     written = [f"{m:.3f} ({w:.3f})" for m, w in zip(table["median"], table["max"], strict=True)]
     return np.where(table["n"] > 0, written, "n/a")
 
 
 def _medians_and_worst(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Write a row a method and a column a value of epsilon: median and worst trial."""
+    """Return medians and worst trials with a row per method and a column per epsilon."""
     part = table[table["metric"] == metric]
     part = part.assign(cell=_median_and_worst(part))
     wide = part.pivot(index="label", columns="epsilon", values="cell")

@@ -1,7 +1,7 @@
-r"""Compressive k-means as the paper's experiments need it: at a given SNR, on many devices.
+r"""Compressive k-means in the paper's experiments: at a given SNR, on many devices.
 
-All methods of a trial share one draw of frequencies, those of the largest sketch; a smaller sketch
-takes the first of them. Where an experiment sums up its data once, `share_sums` does it.
+All methods of a trial share the frequencies of the largest sketch; a smaller sketch uses the first
+of them. `share_sums` computes sums once for all methods of an experiment.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.shared.rows import Point
 
 VARIANCE = 4.0
-"""Of the frequencies' law, in units of a cluster's variance; not given in the paper.
+"""Variance for the frequencies, relative to that of a cluster; not given in the paper.
 
-It makes the squared norm of the sketch about 0.31 on mixtures with k = d = 10. A public setting:
-the paper's mixtures have unit covariances.
+With this value the squared norm of the sketch is about 0.31 on mixtures with k = d = 10. The
+setting is public: the paper's mixtures have unit covariances.
 """
 NORM2 = 0.35
 r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
 
-_SNR_TOLERANCE = 0.1  # part of an SNR that may be lost or won by rounding r to a whole number
-# SNR m / (k d) and m / (k d) from which the paper calls recovery successful
+_SNR_TOLERANCE = 0.1  # relative change of an SNR that rounding r to an integer may cause
+# least SNR m / (k d) and m / (k d) at which the paper calls recovery successful
 _SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
 DECODERS = ("clompr", "gaussian", "gaussian_shared")
 _TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
@@ -53,13 +53,13 @@ def attained_snr(alpha_r: float, sigma_xi: float, n_samples: int, norm2: float =
 
 
 def sigma_xi_for(target: float, alpha_r: float, n_samples: int) -> float | None:
-    r"""Return :math:`\sigma_\xi` with which eq. (6) has an SNR; None if noise cannot raise it."""
+    r"""Return :math:`\sigma_\xi` for an SNR by eq. (6); None if it is out of reach."""
     square = alpha_r * n_samples * NORM2 / target - 1.0 + alpha_r * NORM2
     return math.sqrt(square) if square >= 0.0 else None
 
 
 def measurements_for(target: float, sigma_xi: float, n_samples: int, m: int) -> int | None:
-    """Return the r in 1..m whose SNR of eq. (6) is nearest; None if it is off by over a tenth."""
+    """Return the r in 1..m with the nearest SNR by eq. (6); None if it differs by over 10 %."""
     alpha_r = target * (1.0 + sigma_xi**2) / (NORM2 * (n_samples + target))
     r = min(max(round(alpha_r * m), 1), m)
     is_near = abs(attained_snr(r / m, sigma_xi, n_samples) / target - 1.0) <= _SNR_TOLERANCE
@@ -67,20 +67,20 @@ def measurements_for(target: float, sigma_xi: float, n_samples: int, m: int) -> 
 
 
 def trial_frequencies(rng: np.random.Generator, n_features: int, m: int) -> np.ndarray:
-    """Return the frequencies of a trial, shape (n_features, m), from a fresh init stream."""
+    """Return the frequencies of a trial (n_features, m), from a fresh init stream."""
     return draw_frequencies(n_features, m, variance=VARIANCE, random_state=rng)
 
 
 def share_sums(
     point: Point, trial: int, streams: TrialStreams, dataset: None, shard: int, n_shards: int
 ) -> dict[str, np.ndarray]:
-    """Sum up the features of a shard of a mixture's rows, in one pass, drawn chunk by chunk.
+    """Return the sums of features of a shard of a mixture's rows, drawn chunk by chunk.
 
-    The point is that of `privclust_papers.ckm.data.mixture_trial`, with ``n_frequencies``; if
-    wanted with ``n_masked`` and ``n_measurements``, for a second sketch of the first ``n_masked``
-    frequencies where each row takes part in ``n_measurements``. The init stream draws frequencies
-    and then the masks' seed. Returns the integers of `FeatureSums.state`, as ``"full_<name>"`` and
-    ``"masked_<name>"``.
+    The point is that of `privclust_papers.ckm.data.mixture_trial`, with ``n_frequencies``.
+    Optional ``n_masked`` and ``n_measurements`` add a second sketch of the first ``n_masked``
+    frequencies, in which each row contributes to ``n_measurements``. The init stream draws
+    frequencies, then the seed of the masks. Returns the integers of `FeatureSums.state`, as
+    ``"full_<name>"`` and ``"masked_<name>"``.
     """
     n, k, d = point["n_samples"], point["n_clusters"], point["n_features"]
     shape = point.get("shape", "paper")
@@ -105,30 +105,30 @@ def share_sums(
 
 @dataclass(frozen=True)
 class Sketching:
-    """How a trial's rows are sketched and decoded, but for noise and masks."""
+    """Sketching and decoding of a trial's rows, except for noise and masks."""
 
-    # of `privclust_papers.ckm.data`; ``shared``, of `share_sums`, stands in for rows
+    # of `privclust_papers.ckm.data`; ``shared``, from `share_sums`, replaces rows
     data: TrialData
     # the init stream draws frequencies, then masks; the noise stream noise, then starts
     streams: TrialStreams
     m_factor: float = 10.0  # m / (k d)
     decoder: str = "clompr"  # {"clompr", "gaussian", "gaussian_shared"}
-    n_init: int | None = None  # most starts of the decoder; None for its own choice
+    n_init: int | None = None  # most starts of the decoder; None for its default
 
     @property
     def n_samples(self) -> int:
-        """Rows, however they are held."""
+        """Number of rows."""
         shared = self.data.extra.get("shared")
         return int(shared["full_n_samples"][0]) if shared else len(as_array(self.data.X))
 
     @property
     def n_frequencies(self) -> int:
-        """m, of this sketch."""
+        """Size m of this sketch."""
         return round(self.m_factor * self.data.extra["n_clusters"] * self._n_features)
 
     @property
     def factor(self) -> float:
-        """m / (k d) with the whole m."""
+        """m / (k d) with the integer m."""
         return self.n_frequencies / (self.data.extra["n_clusters"] * self._n_features)
 
     @property
@@ -136,7 +136,7 @@ class Sketching:
         return len(self.data.extra["bounds"][0])
 
     def centers(self, n_measurements: int | None, noisy: Noisy) -> np.ndarray:
-        """Return centers from the sketch with noise, NaN where there are no measurements."""
+        """Return centers from the noisy sketch, or NaN without measurements."""
         check_option("decoder", self.decoder, DECODERS)
         k, n_drawn = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
         m = self.n_frequencies
@@ -181,13 +181,13 @@ def kmeans_at_snr(
 ) -> dict[str, np.ndarray]:
     r"""Compressive k-means on a scrambled sketch of a given SNR, Section 5.
 
-    The SNR is that of eq. (6) with :math:`\|z\|^2` = 0.35, as in the paper. Either
-    :math:`\alpha_r` or :math:`\sigma_\xi` is given, the other follows; without an SNR there are
-    neither noise nor masks. r is a whole number; where that, or the range of either, keeps the SNR
-    off by more than a tenth, centers are NaN. `m_factor` and `decoding` are those of `Sketching`.
+    The SNR is that of eq. (6) with :math:`\|z\|^2` = 0.35, as in the paper. One of
+    :math:`\alpha_r` and :math:`\sigma_\xi` is given and determines the other. Without an SNR there
+    is neither noise nor masks. Centers are NaN if the SNR differs by more than 10 %, since r is an
+    integer or a value is out of range. `m_factor` and `decoding` are those of `Sketching`.
 
-    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, of eq. (6) with the whole r;
-    ``regime``: 0 below m = k d, 2 where the paper calls the reconstruction successful, 1 otherwise.
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (6) with the integer r;
+    ``regime``: 0 below m = k d, 2 if the paper calls the reconstruction successful, 1 otherwise.
     """
     sketching = Sketching(data, streams, m_factor, **decoding)
     n, m, factor = sketching.n_samples, sketching.n_frequencies, sketching.factor
@@ -219,14 +219,14 @@ def kmeans_on_devices(
     m_factor: float = 10.0,
     **decoding: Any,
 ) -> dict[str, np.ndarray]:
-    r"""Compressive k-means with the rows on L devices, each of which adds noise of its own.
+    r"""Compressive k-means with the rows on L devices, each of which adds its own noise.
 
     Definitions 3 and 4 with :math:`n_0 = n / L` and the :math:`\sigma_\xi` of eq. (7) (see
-    `privclust.sketches.corrected_sigma_xi`), for replaced rows; or, with `delta` > 0, normal noise
+    `privclust.sketches.corrected_sigma_xi`), for replace-one; or, with `delta` > 0, Gaussian noise
     on one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
-    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for normal
-    noise); ``regime``, of `privclust_papers.ckm.data.budget_regime`.
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for Gaussian
+    noise); ``regime``, see `privclust_papers.ckm.data.budget_regime`.
     """
     if delta > 0.0 and n_devices > 1:
         raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")
@@ -235,7 +235,7 @@ def kmeans_on_devices(
     r = round(alpha_r * m)
 
     def noisy(sketch: Sketch, noise: np.random.Generator) -> Sketch:
-        """Noise of all devices at once: its scale on sums does not depend on their rows."""
+        """Add the noise of all devices at once: its scale does not depend on their rows."""
         mechanism = "gaussian" if delta > 0.0 else "laplace"
         first = release(sketch, epsilon, delta, noise=mechanism, random_state=noise)
         others = n_devices - 1

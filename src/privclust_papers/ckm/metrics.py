@@ -17,13 +17,13 @@ _FRESH_ROWS, _MAX_UPDATES = 1_000_000, 300
 
 
 def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Sum of squared errors, eq. (1), in parts of the reference's.
+    """Return the sum of squared errors, eq. (1), relative to the reference.
 
-    ``relative_sse``: against the reference (Lloyd's best of several starts). ``relative_sse_true``:
-    against Lloyd's algorithm from the true means, NaN where there are none. ``missed``: 1 where
-    `relative_sse` exceeds 1.2, else 0, so that a mean below 0.5 says that the median succeeds;
-    ``recovered``: the reverse. ``possible``: 0 where the method could not be run, all else then
-    being NaN. ``snr_attained`` and ``regime`` as of the method, NaN where it has none.
+    ``relative_sse``: relative to Lloyd's algorithm, best of several starts. ``relative_sse_true``:
+    relative to Lloyd's algorithm from the true means, or NaN. ``missed``: 1 if `relative_sse`
+    exceeds 1.2, else 0; a mean below 0.5 means that the median succeeds. ``recovered``: 1 minus
+    ``missed``. ``possible``: 0 if the method could not be run; other values are then NaN.
+    ``snr_attained`` and ``regime``: outputs of the method, or NaN.
     """
     reference, centers = data.extra["reference"], outputs["centers"]
     sse = np.nan
@@ -43,10 +43,10 @@ def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
 
 
 def evaluate_on_fresh_rows(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Error of centers on a million other rows of the mixture (fewer, if it has fewer).
+    """Return the error of centers on up to a million other rows of the mixture.
 
-    ``relative_sse``: against Lloyd's algorithm from the true means on these rows; ``sse_per_row``.
-    Rows by the hundred million are sketched once, not drawn again.
+    ``relative_sse``: relative to Lloyd's algorithm from the true means on these rows;
+    ``sse_per_row``. Very large samples are sketched once and not drawn again.
     """
     mixture = data.X.mixture
     n = min(mixture.n_samples, _FRESH_ROWS)

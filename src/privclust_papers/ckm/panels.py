@@ -1,4 +1,4 @@
-"""Parts of the compressive k-means figures: curves, heat maps, tables and their legends."""
+"""Panels of the compressive k-means figures: curves, heat maps, tables and legends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFERENCE = "lloyd"
 METRICS = ("relative_sse", "relative_sse_true")
 _SSE_TICKS = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0)
 _SPARSE_SSE_TICKS = (0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
-_LARGEST_SSE = 40.0  # above what centers anywhere in a box give; a curve that is worse is cut
+_LARGEST_SSE = 40.0  # more than any centers within the bounds have; worse curves are cut
 _EXCESS_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 9.0, 29.0, 99.0, 999.0)
 _SMALLEST_EXCESS = 0.001
 LOWEST = 1.0 + _SMALLEST_EXCESS  # relative SSE at the lowest tick of an axis of excess
@@ -34,29 +34,29 @@ _OUTLINED = [withStroke(linewidth=3.2, foreground="white")]
 _SIZES = {"n_samples": "n", "n_clusters": "k", "n_features": "d"}
 _SUMMARY = ("method", "label", "metric", "n", "mean", "median", "std", "se", "min", "max")
 _LEGEND_SIZE = 7.5
-_LETTER = 0.06  # inches of a letter in a legend
-_SHORT_RANGE = 30.0  # below it a logarithmic axis also labels what is no power of ten
+_LETTER = 0.06  # inches per letter in a legend
+_SHORT_RANGE = 30.0  # ratio of axis limits below which all values are labelled
 
 
 def in_order(table: pd.DataFrame, styles: Mapping[str, MethodStyle]) -> pd.DataFrame:
-    """Sort a table's methods as their styles are, others after them."""
+    """Return a table with methods in the order of the styles, others last."""
     places = {method: place for place, method in enumerate(styles)}
     rank = table["method"].map(places).fillna(len(places))
     return table.iloc[np.argsort(rank.to_numpy(), kind="stable")].reset_index(drop=True)
 
 
 def metrics_of(trials: pd.DataFrame) -> list[str]:
-    """Return which of the relative errors a table has."""
+    """Return the relative errors in a table."""
     return [name for name in METRICS if name in trials]
 
 
 def statistics(
     trials: pd.DataFrame, keys: Sequence[str], metrics: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Sum up finite values of metrics, by default the relative errors that a table has.
+    """Return statistics of finite values of metrics, by default the relative errors.
 
-    One row a method, point and metric. Columns: method, label, the keys (axes), metric, n (of
-    finite values), mean, median, std, q25, q75, min, max; NaN where no value is finite.
+    There is one row per method, point and metric. Columns: method, label, the keys (axes), metric,
+    n (of finite values), mean, median, std, q25, q75, min, max; NaN if no value is finite.
     """
     names = [*metrics] or metrics_of(trials)
     groups = ["method", "label", *keys]
@@ -76,13 +76,13 @@ def axes_of(summary: pd.DataFrame) -> list[str]:
 
 
 def counted_on(trials: pd.DataFrame) -> str:
-    """Write how many trials there are, and of what size."""
+    """Return the number and the size of trials in words."""
     shared = sizes(trials)
     return counted(trials) + (f" ({shared})" if shared else "")
 
 
 def sizes(trials: pd.DataFrame) -> str:
-    """Write the sizes that a table tells and that all its trials share."""
+    """Return the sizes that all trials of a table share, in words."""
     values = {sign: trials[name].unique() for name, sign in _SIZES.items() if name in trials}
     return ", ".join(f"{sign} = {cell(v[0])}" for sign, v in values.items() if len(v) == 1)
 
@@ -95,10 +95,10 @@ def curves(
     band: str = "",
     ends: bool = False,
 ) -> None:
-    """Draw the median of each method, of one metric's statistics, against a logarithmic axis.
+    """Draw the median of each method for one metric, against a logarithmic axis.
 
     Points without a value are left out. A `band` shades one standard deviation to each side ("std")
-    or smallest to largest ("range"). With `ends` a legend tells where a curve ends before others.
+    or the range ("range"). With `ends` the legend marks curves that end before others.
     """
     table = table[table["n"] > 0]
     for method, part in table.groupby("method", sort=False):
@@ -116,7 +116,7 @@ def curves(
 
 
 def _band(part: pd.DataFrame, band: str) -> tuple[pd.Series, pd.Series]:
-    """Return the borders of what is shaded; one trial has no standard deviation."""
+    """Return the limits of the shaded band; one trial has no standard deviation."""
     if band == "range":
         return part["min"], part["max"]
     return (part["median"] - part["std"]).clip(lower=0.1), part["median"] + part["std"]
@@ -129,7 +129,7 @@ def _set_ticks(axis: Axis, ticks: Sequence[float], text: Formatter | None = None
 
 
 def sse_scale(axis: Axes, table: pd.DataFrame) -> None:
-    """Give a panel of relative SSE its logarithmic axis, cut above, with the line of success."""
+    """Set the logarithmic axis of relative SSE, with an upper limit and a line at 1.2."""
     shown = table.loc[table["n"] > 0, "median"]
     highest = min(1.15 * max(shown.max(), 1.35), _LARGEST_SSE) if len(shown) else _LARGEST_SSE
     lowest = min([0.97, *(0.97 * shown)])
@@ -141,13 +141,13 @@ def sse_scale(axis: Axes, table: pd.DataFrame) -> None:
 
 
 def excess(table: pd.DataFrame) -> pd.DataFrame:
-    """Return statistics of relative SSE - 1, at least the smallest that is drawn."""
+    """Return statistics of relative SSE - 1, clipped to the smallest value drawn."""
     columns = ["median", "min", "max"]
     return table.assign(**(table[columns] - 1.0).clip(lower=_SMALLEST_EXCESS))
 
 
 def excess_scale(axis: Axes, table: pd.DataFrame) -> None:
-    """Give a panel its logarithmic axis for all of `excess`, whose ticks tell relative SSE."""
+    """Set the logarithmic axis of `excess`, with ticks in relative SSE."""
     shown = table.loc[table["n"] > 0, "median"]
     lowest, highest = (shown.min(), shown.max()) if len(shown) else (0.01, 1.0)
     ticks = [tick for tick in _EXCESS_TICKS if lowest / 1.6 <= tick <= highest * 1.6]
@@ -157,7 +157,7 @@ def excess_scale(axis: Axes, table: pd.DataFrame) -> None:
 
 
 def cut_note(table: pd.DataFrame) -> str:
-    """Say that curves leave a panel of relative SSE where some do."""
+    """Return a note if curves leave a panel of relative SSE, else an empty text."""
     cut = (table["median"] > _LARGEST_SSE).any()
     return f" Curves above {_LARGEST_SSE:g} leave the panel." if cut else ""
 
@@ -194,7 +194,7 @@ def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:
 
 
 def heat_bar(figure: FigureBase, image: ScalarMappable, axes: Sequence[Axes]) -> None:
-    """Draw the colours of heat maps beside them."""
+    """Draw the colour bar of heat maps."""
     bar = figure.colorbar(image, ax=axes, extend="both")
     _set_ticks(bar.ax.yaxis, [1.0, 1.1, SUCCESS, 1.5, 2.0, _WORST_COLOR])
     bar.set_label("mean relative SSE")
@@ -210,7 +210,7 @@ def _edges(centers: np.ndarray) -> np.ndarray:
 def named_cells(
     axis: Axes, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame, largest: float
 ) -> None:
-    """Draw a matrix as colours, from 0 to `largest`, with each cell's value and range."""
+    """Draw a matrix in colours, from 0 to `largest`, with the value and range of each cell."""
     matrix = values.to_numpy(float)
     image = np.ma.masked_invalid(matrix)
     axis.imshow(image, cmap="cividis", aspect="auto", vmin=0.0, vmax=largest)
@@ -228,7 +228,7 @@ def named_cells(
 
 
 def strip(axis: Axes, trials: pd.DataFrame, metric: str, styles: Mapping[str, MethodStyle]) -> None:
-    """Draw a metric of each trial as a point, a row per method, with the median as a bar."""
+    """Draw a metric of each trial as a point, one row per method, with the median as a bar."""
     labels = []
     for number, (method, part) in enumerate(trials.groupby("method", sort=False)):
         values = part[metric].to_numpy(float)
@@ -246,7 +246,7 @@ def strip(axis: Axes, trials: pd.DataFrame, metric: str, styles: Mapping[str, Me
 
 
 def legend_below(axis: Axes, width: float) -> None:
-    """Name the curves below their panel, in as many columns as its width in inches has room for."""
+    """Draw a legend below a panel, with as many columns as fit in its width in inches."""
     handles, labels = axis.get_legend_handles_labels()
     if not labels:
         return
@@ -257,7 +257,7 @@ def legend_below(axis: Axes, width: float) -> None:
 
 
 def legend_of_all(axes: Sequence[Axes], free: Axes, width: float) -> None:
-    """Name the curves of several panels once, in a free panel of a width in inches."""
+    """Draw one legend for several panels in a free panel of a width in inches."""
     handles = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -268,7 +268,7 @@ def legend_of_all(axes: Sequence[Axes], free: Axes, width: float) -> None:
 
 
 def _legend_look(labels: Sequence[str], width: float) -> dict[str, float]:
-    """Return the letters of a legend, and how many columns of names fit into a width in inches."""
+    """Return the font size of a legend and the number of columns for a width in inches."""
     each = 0.55 + _LETTER * max(len(label) for label in labels)
     n_columns = int(np.clip(width // each, 1, len(labels)))
     return {"fontsize": _LEGEND_SIZE, "handlelength": 3.2, "ncols": n_columns}

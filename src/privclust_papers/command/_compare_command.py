@@ -1,4 +1,4 @@
-"""``privclust-papers compare``: what two runs of the pipeline have otherwise."""
+"""``privclust-papers compare``: differences of two runs of the pipeline."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _text(before: Run, after: Run, outcome: RunComparison) -> str:
 
 
 def _by_target(differences: Sequence[Difference]) -> list[str]:
-    """Write how many numbers of each target differ, and the first of them."""
+    """Return the number of differing values of each target, and the first of them, as lines."""
     targets: dict[str, list[Difference]] = {}
     for difference in differences:
         targets.setdefault(re.split(r"[.\[]", difference.name)[0], []).append(difference)

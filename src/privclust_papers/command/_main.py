@@ -13,15 +13,15 @@ from privclust_papers.command import _compare_command, _verify_command
 def main(argv: list[str] | None = None) -> int:
     """Run the command ``privclust-papers`` on some arguments and return its exit code.
 
-    It is 0; 1 if it failed, with one line on the standard error, if two runs differ, or if a job of
-    an archived run does not give the archived result; 130 or 143 if it was interrupted or
-    terminated. Arguments that cannot be understood are a SystemExit with code 2 and one line.
+    The code is 0 on success; 1 after a failure (with one line on the standard error), if two runs
+    differ, or if a job of an archived run does not reproduce its result; 130 or 143 if interrupted
+    or terminated. Invalid arguments raise a SystemExit with code 2 and print one line.
     """
     return run(parser(), argv)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of both commands; the documentation is made from it as well."""
+    """Return the parser of both commands; the documentation uses it as well."""
     whole = Parser(prog="privclust-papers", description="Runs of the papers, checked and compared.")
     whole.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -1,4 +1,4 @@
-"""``privclust-papers verify``: an archived run, of which jobs drawn at random are done again."""
+"""``privclust-papers verify``: check an archived run, and repeat random jobs of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Data sets: what is known of each, fetching and checking it, its reader, and generated data.
+"""Data sets: registry, download and verification, readers, and generators of substitutes.
 
-A reader ``read(path)``, or ``read_part(path)`` of a part, takes the path of the fetched file and
-returns arrays by name; it raises a `DataError`, whose message names the file, if that is damaged or
-incomplete, or holds something else, and an ImportError if a package that reads it is missing. A
-generator ``generate(seed)`` returns the same arrays; the seed, an integer of at least 0, decides
-all that is drawn, and a ValueError says which number is out of range.
+A reader ``read(path)``, or ``read_part(path)`` for a part, takes the path of the fetched file and
+returns arrays by name. It raises a `DataError`, with the name of the file, if the file is damaged,
+incomplete or of other content, and an ImportError if a package is missing. A generator
+``generate(seed)`` returns the same arrays; its result is a function of the seed, an integer of at
+least 0. It raises a ValueError if a number is out of range.
 """

@@ -1,4 +1,4 @@
-"""Files of tar archives and of unpacked folders, read one after the other."""
+"""Sequential reading of files in tar archives and unpacked folders."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ import numpy as np
 from privclust_papers.datasets.registry import damaged
 
 _Place = str | os.PathLike[str]
-_Opener = Callable[[], Any]  # gives a binary file
+_Opener = Callable[[], Any]  # returns a binary file
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file of an archive or folder, which is to be read before the next one is asked for.
+    """A file of an archive or folder, to be read before the next file.
 
-    Its name is what the pattern matched; `archive` serves messages. Reading it raises a DataError
+    `name` is the part matched by the pattern; `archive` is for messages. Reading raises a DataError
     if the archive is damaged.
     """
 
@@ -36,12 +36,12 @@ class Member:
     opened: _Opener
 
     def read(self, whole: Callable[[Any], Any] = lambda file: file.read()) -> Any:
-        """Return what a function makes of the file; its bytes by default."""
+        """Return the result of a function of the open file, by default its bytes."""
         with _whole(self.archive), self.opened() as file:
             return whole(file)
 
     def members(self, pattern: str) -> Iterator[Member]:
-        """Yield the files of the archive that this file is, as `members` does."""
+        """Yield the files of this member, itself a tar archive, as `members`."""
         where = f"{self.archive}: {self.name}"
         with _whole(where), self.opened() as file:
             yield from _matching(where, _of_tar(file), pattern)
@@ -50,8 +50,8 @@ class Member:
 def members(path: _Place, pattern: str) -> Iterator[Member]:
     """Yield files of a tar archive, compressed or not, or of an unpacked folder.
 
-    They are those whose names, leading folders aside, match `pattern`, a regular expression.
-    Raises a DataError if the archive is damaged.
+    The names of the files, without leading folders, match the regular expression `pattern`. Raises
+    a DataError if the archive is damaged.
     """
     with _whole(path):
         if Path(path).is_dir():
@@ -62,14 +62,14 @@ def members(path: _Place, pattern: str) -> Iterator[Member]:
 
 
 def read_members(path: _Place, pattern: str) -> dict[str, bytes]:
-    """Return the contents of the files that `members` yields, by name."""
+    """Return the contents of the files of `members`, by name."""
     return {member.name: member.read() for member in members(path, pattern)}
 
 
 def fill(found: Iterator[Member], places: Mapping[str, np.ndarray]) -> None:
-    """Read files into arrays of their sizes, of type uint8; those without an array are skipped.
+    """Read files into uint8 arrays of their sizes; files without an array are skipped.
 
-    Raises a DataError if one cannot be read.
+    Raises a DataError if a file cannot be read.
     """
     for member in found:
         place = places.get(member.name)
@@ -80,11 +80,11 @@ def fill(found: Iterator[Member], places: Mapping[str, np.ndarray]) -> None:
 def numbered_lines(
     path: _Place, name: str, contents: Mapping[str, bytes], n_values: int | None
 ) -> dict[int, list[str]]:
-    """Parse a text file of an archive whose lines are a number and `n_values` values.
+    """Parse a text file of an archive with lines of a number and `n_values` values.
 
-    They are separated by spaces; with `n_values` None there is one value, which may hold spaces.
-    Raises a DataError, in which `path` is the archive, if the file is missing or a line is
-    something else.
+    Values are separated by spaces; with `n_values` None there is one value, which may contain
+    spaces. Raises a DataError that names the archive `path` if the file is missing or a line is
+    malformed.
     """
     if name not in contents:
         raise damaged(path, f"has no {name}")
@@ -104,7 +104,7 @@ def numbered_lines(
 
 @contextmanager
 def _whole(archive: _Place) -> Iterator[None]:
-    """Turn what reading a damaged archive raises into a DataError."""
+    """Convert errors from reading a damaged archive to a DataError."""
     try:
         yield
     except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
@@ -127,7 +127,7 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, int, _Opener]]:
 
 
 def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
-    with tarfile.open(fileobj=stream, mode="r|*") as archive:  # one pass, nothing on the disk
+    with tarfile.open(fileobj=stream, mode="r|*") as archive:  # one pass, without temporary files
         for member in archive:
             if member.isfile():
                 yield member.name, member.size, partial(archive.extractfile, member)

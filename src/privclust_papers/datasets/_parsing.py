@@ -1,4 +1,4 @@
-"""What readers share: lines of numbers, MATLAB files, encoded images."""
+"""Parsing shared by readers: lines of numbers, MATLAB files, encoded images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privclust_papers.datasets.registry import DataError, damaged
 
 
 def wrong_line(where: object, number: int, line: bytes, expected: str) -> DataError:
-    """Return the error that shows a line of a text file and says what it may be."""
+    """Return an error with a wrong line of a text file and the expected format."""
     return damaged(where, f"line {number}: got {line[:80]!r}; it may be {expected}")
 
 
@@ -47,12 +47,12 @@ def rows_of_numbers(
 def matlab_variables(
     where: str, file: str | os.PathLike[str] | BinaryIO, contents: Mapping[str, str], **options: Any
 ) -> list[Any]:
-    """Return variables of a MATLAB 5 file; `contents` says in a word what each one holds."""
+    """Return variables of a MATLAB 5 file; `contents` describes each in a word, for messages."""
     from scipy.io import loadmat
 
     try:
         variables = loadmat(file, variable_names=tuple(contents), **options)
-    except Exception as error:  # whatever SciPy makes of damaged bytes
+    except Exception as error:  # SciPy raises many types for damaged bytes
         raise damaged(where, f"cannot be read as MATLAB 5 ({error})") from error
     for name, content in contents.items():
         if name not in variables:
@@ -67,5 +67,5 @@ def opened_image(where: str, content: bytes) -> Iterator[Any]:
     try:
         with pillow.open(io.BytesIO(content)) as image:
             yield image
-    except Exception as error:  # whatever Pillow makes of damaged bytes
+    except Exception as error:  # Pillow raises many types for damaged bytes
         raise damaged(where, f"cannot be decoded ({error})") from error

@@ -1,9 +1,9 @@
 """Cars196 (Stanford Cars): the four official files in one archive, and crops of its training half.
 
 J. Krause, M. Stark, J. Deng and L. Fei-Fei, "3D Object Representations for Fine-Grained
-Categorization", workshop 3dRR at ICCV 2013. 16,185 photographs of 196 models, each with a box
-around the car. The official files are ``cars_train.tgz``, ``cars_test.tgz``, ``car_devkit.tgz``
-and ``cars_test_annos_withlabels.mat``.
+Categorization", workshop 3dRR at ICCV 2013. 16,185 photographs of 196 models, each with a bounding
+box of the car. The official files are ``cars_train.tgz``, ``cars_test.tgz``, ``car_devkit.tgz`` and
+``cars_test_annos_withlabels.mat``.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _DEVKIT = r"cars_train_annos\.mat|cars_meta\.mat"
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
-    """Return a checksum of the official files that does not depend on how they are packed.
+    """Return a checksum of the official files that does not depend on their packaging.
 
-    SHA-256 over the sorted lines ``"<name> <MD5>\\n"`` of the four files: their MD5 sums are what
-    was published. Arguments are those of `read`.
+    SHA-256 over the sorted lines ``"<name> <MD5>\\n"`` of the four files; the published checksums
+    are MD5. Arguments are those of `read`.
     """
     digests = {member.name: member.read(_md5) for member in members(path, _OFFICIAL)}
     _check_official(path, digests)
@@ -49,7 +49,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a tar archive, or a folder, that holds the four official files.
+    """Read a tar archive or folder with the four official files.
 
     Returns ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and
     ``files`` as `privclust.features.images` describes; 8,144 training images, then 8,041 test
@@ -90,10 +90,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the 8,144 training images, cropped to their boxes and made smaller.
+    """Read the 8,144 training images, cropped to their boxes and reduced in size.
 
-    It is a tar archive or folder with ``cars_train_annos.mat`` and ``cars_meta.mat`` of the
-    official kit, and ``cars_train.tar.gz``. Returns arrays as `read` does, without ``boxes``.
+    The path is a tar archive or folder with ``cars_train_annos.mat`` and ``cars_meta.mat`` of the
+    official kit, and ``cars_train.tar.gz``. Returns arrays as `read`, without ``boxes``.
     """
     contents: dict[str, bytes] = {}
     sizes: dict[str, int] = {}
@@ -122,7 +122,7 @@ def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _small_files_and_sizes(path: str | os.PathLike[str]) -> tuple[dict[str, bytes], dict[str, int]]:
-    """Return the files with annotations and names, and the size of each image, by its folder."""
+    """Return the files with annotations and names, and the sizes of images by their paths."""
     seen: set[str] = set()
     contents: dict[str, bytes] = {}
     sizes: dict[str, int] = {}

@@ -1,11 +1,11 @@
-"""CIFAR-100: the official archive and contact sheets of it, read into the same arrays.
+"""CIFAR-100: reader of the official archive and of contact sheets, into the same arrays.
 
 A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", technical report, University
 of Toronto, 2009. 100 classes of 500 training and 100 test images, 32 x 32 pixels.
 
-The official archive holds the images in a drawn order, contact sheets class by class. Both are
-read into one canonical order: training before test, by class, and within a class by the SHA-256 of
-the pixels, which says nothing of what an image shows. So results do not depend on the source.
+The official archive holds the images in random order, contact sheets by class. Both are read into
+one canonical order: training before test, by class, and within a class by the SHA-256 of the
+pixels, which is unrelated to the content. Results therefore do not depend on the source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZE = 32
 """Height and width of an image in pixels."""
 N_CLASSES = 100
 N_IMAGES = {"train": 500, "test": 100}
-"""Images of a class in each split."""
+"""Number of images per class in each split."""
 
 _RECORD = 2 + 3 * SIZE * SIZE  # coarse label, fine label, the three colours
 _FILES = r"(?:train|test)\.bin|fine_label_names\.txt|(?:train|test)/\d\d_\w+\.webp"
@@ -36,11 +36,11 @@ _SHEET = re.compile(r"(train|test)/(\d\d)_(\w+)\.webp")
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a tar archive, compressed or not, or a folder of one of two kinds.
 
-    It is either the official binary version, with ``train.bin``, ``test.bin`` and
+    The path holds the official binary version, with ``train.bin``, ``test.bin`` and
     ``fine_label_names.txt``; or contact sheets ``train/<LL>_<name>.webp`` and
-    ``test/<LL>_<name>.webp``, one for each fine class LL, of 32 x 32 pixels a tile. Sheets need
-    Pillow. Returns ``images``, ``y`` (fine classes), ``train``, ``names`` and ``files`` as
-    `privclust.features.images` describes; 50,000 training images, then 10,000 test images.
+    ``test/<LL>_<name>.webp``, one for each fine class LL, with tiles of 32 x 32 pixels. Sheets need
+    Pillow. Returns ``images``, ``y`` (fine classes), ``train``, ``names`` and ``files``, see
+    `privclust.features.images`; 50,000 training images, then 10,000 test images.
     """
     members = read_members(path, _FILES)
     if "train.bin" in members or "test.bin" in members:
@@ -63,9 +63,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
-    """Return a checksum of the data set that does not depend on how it is packed.
+    """Return a checksum of the data set that does not depend on its packaging.
 
-    SHA-256 over all pixels in the order of `read`, then the names of the classes, a line each.
+    SHA-256 over all pixels in the order of `read`, then the names of the classes, one per line.
     """
     arrays = read(path)
     sha = hashlib.sha256(arrays["images"].tobytes())
@@ -145,7 +145,7 @@ def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int
 
 
 def _ordered(by_class: np.ndarray) -> np.ndarray:
-    """Put the images of each class in the order of their SHA-256, (n, 3072)."""
+    """Return the images of each class sorted by SHA-256, (n, 3072)."""
     parts = []
     for images in by_class:
         digests = [hashlib.sha256(image.tobytes()).digest() for image in images]

@@ -1,8 +1,8 @@
-"""CUB-200-2011: the official archive, and all of its photographs cropped and made smaller.
+"""CUB-200-2011: the official archive, and all photographs cropped and reduced in size.
 
 C. Wah, S. Branson, P. Welinder, P. Perona and S. Belongie, "The Caltech-UCSD Birds-200-2011
 Dataset", technical report CNS-TR-2011-001, California Institute of Technology, 2011. 11,788
-photographs of 200 species, each with a box around the bird.
+photographs of 200 species, each with a bounding box of the bird.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read all 11,788 photographs, cropped to their boxes and made smaller.
+    """Read all 11,788 photographs, cropped to their boxes and reduced in size.
 
-    It is a tar archive or folder with the official lists and ``images.tar.gz``, which holds
-    ``images/<class>/<file>.jpg``. Returns arrays as `read` does, without ``boxes``: those of
+    The path is a tar archive or folder with the official lists and ``images.tar.gz``, which holds
+    ``images/<class>/<file>.jpg``. Returns arrays as `read`, without ``boxes``, since those of
     ``bounding_boxes.txt`` are in pixels of the originals.
     """
     arrays = _read(path)
@@ -48,9 +48,9 @@ def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the images that ``images.txt`` lists, with the numbers of all 200 classes.
+    """Read the images in ``images.txt``, with the numbers of all 200 classes.
 
-    The archive is read twice, so that no more than the images is in memory.
+    The archive is read twice, so that memory is limited to the images.
     """
     texts, sizes = {}, {}
     for member in _files(path, f"{_IMAGES}|{_TABLES}"):

@@ -1,10 +1,10 @@
 """Data sets of the record that comes with FastLloyd: birch2, adult, g2 and SynthNew.
 
 A. Diaa, T. Humphries and F. Kerschbaum, "FastLloyd", USENIX Security 2025; Zenodo, record 15615521.
-Its archives hold text files of numbers, one row a line; a line with an x in it is skipped, as the
-authors' own reader does. Laws are known of three: birch2 (100 clusters along a sine, T. Zhang, R.
-Ramakrishnan and M. Livny, 1997), g2 (two normal clusters) and, roughly, SynthNew (clusters of sizes
-1 to k with covariances of their own). What is generated after them is no published draw.
+Its archives hold text files of numbers, one row per line; lines that contain an x are skipped, as
+in the authors' reader. Three distributions are known: birch2 (100 clusters along a sine, T. Zhang,
+R. Ramakrishnan and M. Livny, 1997), g2 (two normal clusters) and, roughly, SynthNew (clusters of
+sizes 1 to k with different covariances). Data generated here are other draws than the published.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from privclust_papers.datasets._parsing import rows_of_numbers
 from privclust_papers.datasets.registry import damaged
 
 REAL = {"birch2": 2, "adult": 6}
-"""Features of the sets in the first archive that are read."""
+"""Numbers of features of the sets in the first archive."""
 G2 = 4, 16, 64, 128
-"""Features of the g2 sets with a standard deviation of 50."""
+"""Numbers of features of the g2 sets with a standard deviation of 50."""
 SCALE = tuple((k, d) for k in (4, 16, 64) for d in (4, 16, 64, 128))
-"""Clusters and features of the SynthNew sets, of which the first replicate is read."""
+"""Numbers of clusters and features of the SynthNew sets; the first replicate is read."""
 
 _G2_ROWS, _G2_MEANS, _G2_DEVIATION = 1_024, (500.0, 600.0), 50.0
 _BIRCH_CLUSTERS, _BIRCH_ROWS, _BIRCH_CYCLES = 100, 250, 4
@@ -33,14 +33,13 @@ _ADULT_ROWS, _SCALE_ROWS = 48_842, 10_000
 def read_real(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read ``birch2.txt`` and ``adult.txt`` of a tar archive; each (n, d), float64, by its name.
 
-    Raises a DataError if the archive is damaged, or has no such file, or a line is not as
-    described.
+    Raises a DataError if the archive is damaged, a file is missing, or a line is malformed.
     """
     return _read(path, {name: (f"{name}.txt", d) for name, d in REAL.items()})
 
 
 def read_g2(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read ``g2-d-50.txt`` from ``g2_datasets.tar.xz``, as ``g2_d``; errors as of `read_real`."""
+    """Read ``g2-d-50.txt`` from ``g2_datasets.tar.xz``, as ``g2_d``; errors as in `read_real`."""
     return _read(path, {f"g2_{d}": (f"g2-{d}-50.txt", d) for d in G2})
 
 
@@ -53,10 +52,10 @@ def read_scale(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def generate_real(seed: int) -> dict[str, np.ndarray]:
-    """Generate sets of the same sizes in place of birch2 and adult.
+    """Generate substitutes for birch2 and adult of the same sizes.
 
-    birch2 is drawn from the published law: 100 normal clusters of variance 1, 2 pi apart along four
-    cycles of a sine of amplitude 25. adult is six skewed columns, of no other likeness.
+    birch2 is drawn from the published distribution: 100 normal clusters of variance 1, 2 pi apart
+    along four cycles of a sine of amplitude 25. adult is six skewed columns, otherwise unrelated.
     """
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
@@ -70,7 +69,7 @@ def generate_real(seed: int) -> dict[str, np.ndarray]:
 
 
 def generate_g2(seed: int) -> dict[str, np.ndarray]:
-    """Draw the g2 sets from their law: 1,024 rows each about 500 and 600, deviation 50."""
+    """Draw the g2 sets: 1,024 rows about 500 and 600 each, with standard deviation 50."""
     check_integer("seed", seed, minimum=0)
     sets = {}
     for d in G2:
@@ -81,7 +80,7 @@ def generate_g2(seed: int) -> dict[str, np.ndarray]:
 
 
 def generate_scale(seed: int) -> dict[str, np.ndarray]:
-    """Generate clusters of sizes 1 to k, with covariances of their own, in place of SynthNew."""
+    """Generate substitutes for SynthNew: clusters of sizes 1 to k with different covariances."""
     check_integer("seed", seed, minimum=0)
     sets = {}
     for k, d in SCALE:

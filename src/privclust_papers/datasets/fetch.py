@@ -1,10 +1,10 @@
-"""From a data set's sources to a verified file with a receipt, and from there to arrays.
+"""Fetching of data sets: from sources to a verified file with a receipt, and to arrays.
 
-A data set's folder holds the raw file and ``receipt.json``, which says where the file came from.
-Where a mirror has a folder of files, the raw file is a tar archive of them, packed in one way only.
-A receipt that is there fits the file: it is removed before the file is replaced and written after.
-Where no source has the whole, the receipt names the substitute: a part of the data set, whose file
-the folder then holds under a name of its own, or generated data, and no file.
+The folder of a data set holds the raw file and ``receipt.json``, which states its source. A folder
+of files in a mirror is packed into a deterministic tar archive. An existing receipt always matches
+the file: it is removed before the file is replaced, and written afterwards. If no source has the
+whole data set, the receipt names a substitute: a part of the data set, in a file of another name,
+or generated data, without a file.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Receipt:
-    """Where the content of a data set's folder came from.
+    """Source of the content of a data set's folder.
 
-    Nothing in it depends on the clock, the machine or a local path.
+    It does not depend on time, machine or local paths.
     """
 
     dataset: str  # the data set's name
     kind: str  # {"mirror", "url", "substitute"}: kind of source
-    source: str  # the source in words; for a substitute what it is and why it is not comparable
+    source: str  # description of the source; for a substitute, why it is not comparable
     location: str  # path relative to the mirror directory, address, or dotted path of the generator
-    # name of the raw file; None if the substitute is generated, as the next two
+    # name of the raw file; like the next two, None for a generated substitute
     file: str | None = None
     sha256: str | None = None  # the file's checksum
     bytes: int | None = None  # the file's size
 
     @property
     def is_substitute(self) -> bool:
-        """Whether a part of the data set or generated data take its place."""
+        """Whether the content is a part of the data set or generated data."""
         return self.kind == "substitute"
 
 
 class _Unavailable(Exception):
-    """A source does not have the file or does not give it; the next one may."""
+    """A source does not provide the file; the next one may."""
 
 
 def resolve_mirror(
@@ -77,11 +77,10 @@ def resolve_mirror(
     environ: Mapping[str, str],
     default: str | os.PathLike[str] | None,
 ) -> Path | None:
-    """Return the mirror directory: the configured one, else the environment's, else the default.
+    """Return the mirror directory: from the configuration, else the environment, else the default.
 
-    An empty value counts as none, as does a default that is no directory; `environ` names the
-    mirror in ``PRIVCLUST_DATA_MIRROR``. A mirror that was named and is not a directory is a
-    DataError.
+    Empty values are ignored, and so is a default that is not a directory. The environment variable
+    is ``PRIVCLUST_DATA_MIRROR``. Raises a DataError if a named mirror is not a directory.
     """
     named = (
         ("mirror in the configuration", config_value),
@@ -107,21 +106,21 @@ def fetch(
     timeout: tuple[float, float] = (5.0, 20.0),
     retries: int = 2,
 ) -> Receipt:
-    """Put a data set's verified file and ``receipt.json`` into a folder, made if needed.
+    """Put a data set's verified file and ``receipt.json`` into a folder, created if needed.
 
-    Sources are tried in order, then the generated substitute. A source that holds only a part is a
-    substitute too, and left out if those are not allowed. A mirror's file that is there but wrong
-    is an error; a source that does not have the file, cannot be reached or gives a wrong one is
-    passed over, and named in the log and in the final message.
+    Sources are tried in order, then the generated substitute. A source with only a part is a
+    substitute as well, and skipped if substitutes are not allowed. A wrong file in the mirror is an
+    error. A source without the file, or that cannot be reached or returns a wrong file, is skipped
+    and named in the log and in the final message.
 
-    `mirror` is a directory of local copies. `timeout` is the seconds to wait for a connection (all
-    addresses are tried at once, so this is also how long a machine without a network waits), and
-    between two pieces of an answer. `retries` is how often a download that broke off or met a
-    passing server error is begun again. Raises a DataError if a mirror's file is wrong, the folder
-    cannot be written, or there is neither a source nor an allowed substitute.
+    `mirror` is a directory of local copies. `timeout` is the number of seconds to wait for a
+    connection (all addresses are tried at once), and between two chunks of an answer. `retries` is
+    the number of new attempts after a broken connection or a temporary server error. Raises a
+    DataError if a mirror's file is wrong, the folder cannot be written, or there is neither a
+    source nor an allowed substitute.
     """
     if dataset.content_digest is not None:
-        load_object(dataset.content_digest)  # a wrong path is no source's fault
+        load_object(dataset.content_digest)  # a wrong path is not the fault of a source
     fetching = _Fetching(dataset, Path(directory), mirror, timeout, retries)
     try:
         receipt = fetching.from_sources(
@@ -147,9 +146,9 @@ def fetch(
 
 
 def source_of(dataset: Dataset, receipt: Receipt) -> str:
-    """Return in words what an artefact's data are: the set's name, or what stands in for it.
+    """Return the name of the data set, or words for its substitute.
 
-    They begin with "substitute", or with "part" where orders of methods on it are judged.
+    These begin with "substitute", or with "part" if rankings of methods on it are compared.
     """
     if not receipt.is_substitute:
         return dataset.name
@@ -163,8 +162,8 @@ def load(
 ) -> tuple[dict[str, np.ndarray], Receipt]:
     """Return the arrays of a fetched data set, or of its substitute, and the receipt.
 
-    Raises a DataError if there is no valid receipt, the file is not the one the receipt describes,
-    or its reader cannot read it, although its checksum is right.
+    Raises a DataError if there is no valid receipt, the file does not match the receipt, or its
+    reader fails although the checksum is right.
     """
     receipt = read_receipt(directory)
     if receipt.dataset != dataset.name:
@@ -195,10 +194,7 @@ def load(
 
 
 def read_receipt(directory: str | os.PathLike[str]) -> Receipt:
-    """Read the receipt that `fetch` left in a folder.
-
-    Raises a DataError if there is none or it is not one.
-    """
+    """Return the receipt in a folder, or raise a DataError if it is missing or malformed."""
     path = Path(directory) / RECEIPT
     try:
         return Receipt(**json.loads(path.read_text(encoding="utf-8")))
@@ -214,14 +210,14 @@ def _fetch_again(directory: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True)
 class _Fetching:
-    """A data set on its way into its folder; arguments as of `fetch`."""
+    """State of a call of `fetch`, with its arguments."""
 
     dataset: Dataset
     directory: Path
     mirror: str | os.PathLike[str] | None
     timeout: tuple[float, float]
     retries: int
-    failures: list[str] = field(default_factory=list)  # why sources were passed over
+    failures: list[str] = field(default_factory=list)  # reasons for skipped sources
 
     def from_sources(self, sources: Iterable[Source]) -> Receipt | None:
         sources = list(sources)
@@ -242,7 +238,7 @@ class _Fetching:
         return None
 
     def from_generator(self, substitute: Substitute) -> Receipt:
-        """Leave a receipt for generated data, and nothing that could be taken for the data set."""
+        """Write a receipt for generated data, and remove any file of the data set."""
         self._clear()
         name, text = self.dataset.name, substitute.description
         return _write_receipt(
@@ -250,7 +246,7 @@ class _Fetching:
         )
 
     def _from_mirror(self, source: Source) -> Receipt:
-        """Copy the file or pack the folder of the mirror; what is there but wrong is an error."""
+        """Copy the file or pack the folder of the mirror; raise a DataError if it is wrong."""
         if self.mirror is None:
             raise _Unavailable("no mirror directory is set")
         original = Path(self.mirror) / source.location
@@ -272,7 +268,7 @@ class _Fetching:
             ) from error
 
     def _from_url(self, source: Source) -> Receipt:
-        """Download the file, beginning again after passing failures."""
+        """Download the file, with new attempts after temporary failures."""
         requests = require("requests", "downloads")
         name, url = self.dataset.name, source.location
         attempt = 0
@@ -294,7 +290,7 @@ class _Fetching:
                 raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
 
     def _keep(self, source: Source, obtain: Callable[[Path], object]) -> Receipt:
-        """Obtain the file under a temporary name, verify it, then give it name and receipt."""
+        """Obtain the file under a temporary name, verify and rename it, and write the receipt."""
         file = (source.part or self.dataset).file
         with atomic_path(self.directory / file) as temporary:
             obtain(temporary)
@@ -315,13 +311,13 @@ class _Fetching:
 
 
 def _copy(file: BinaryIO, path: Path) -> None:
-    """Copy an open file; `shutil.copyfile` would blame it for a full disk."""
+    """Copy an open file; errors of `shutil.copyfile` would name the source for a full disk."""
     with path.open("wb") as copy:
         shutil.copyfileobj(file, copy, CHUNK)
 
 
 def _pack(folder: Path, path: Path) -> None:
-    """Pack a folder's files into a tar archive that their names and contents alone decide."""
+    """Pack a folder's files into a tar archive that depends only on their names and contents."""
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
@@ -337,7 +333,7 @@ def _pack(folder: Path, path: Path) -> None:
 
 
 def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
-    """Refuse a file of which neither the checksum nor that of its contents is the expected one."""
+    """Raise a DataError unless the checksum of the file or of its contents is as expected."""
     if source.sha256 is None and source.md5 is not None:
         name, checksum, expected = "MD5", _checksum(path, "md5"), source.md5
     else:
@@ -370,7 +366,7 @@ def _write_receipt(directory: Path, receipt: Receipt) -> Receipt:
 
 
 def _described(dataset: Dataset, receipt: Receipt) -> Dataset | Part | Substitute | None:
-    """Return what a receipt names: the data set, or the substitute if it is a declared one."""
+    """Return the data set, or the declared substitute, that a receipt names; None if undeclared."""
     if not receipt.is_substitute:
         return dataset
     declared: dict[tuple[str, str | None], Part | Substitute] = {

@@ -1,4 +1,4 @@
-"""Gas turbine emissions: year, nine sensors, and two emissions, hour by hour.
+"""Gas turbine emissions: hourly records of the year, nine sensors and two emissions.
 
 H. Kaya, P. Tüfekci and E. Uzun, 2019; UCI Machine Learning Repository, set 551.
 """
@@ -23,15 +23,15 @@ YEARS = 2011, 2012, 2013, 2014, 2015
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a CSV file for each year, ``gt_2011.csv`` to ``gt_2015.csv``.
+    """Read one CSV file per year, ``gt_2011.csv`` to ``gt_2015.csv``.
 
-    They are in the repository's zip archive, in a tar archive or in a folder. Returns ``X``, shape
+    The path is the repository's zip archive, a tar archive or a folder. Returns ``X``, shape
     (n, 12), float64: the year, and 11 numbers. The published set has n = 36,733.
 
-    Raises a DataError if the archive is damaged, or lacks a file, or a line is not as described.
+    Raises a DataError if the archive is damaged, a file is missing, or a line is malformed.
     """
     with open(path, "rb") if Path(path).is_file() else nullcontext() as file:
-        is_zip = file is not None and file.read(2) == b"PK"  # also where its end is torn off
+        is_zip = file is not None and file.read(2) == b"PK"  # also for a truncated archive
     files = _zipped(path) if is_zip else read_members(path, r"gt_\d+\.csv")
     parts = []
     for year in YEARS:
@@ -50,7 +50,7 @@ def _zipped(path):
 
 
 def generate(seed: int) -> dict[str, np.ndarray]:
-    """Generate rows of the same size: five columns of latent normal numbers, mixed; no sensors."""
+    """Generate a substitute of the same size: mixtures of five latent normal variables."""
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     latent = rng.standard_normal((N_ROWS, 5)) @ rng.standard_normal((5, N_FEATURES))

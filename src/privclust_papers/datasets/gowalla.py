@@ -3,11 +3,11 @@
 E. Cho, S. A. Myers and J. Leskovec, "Friendship and Mobility: User Movement in Location-Based
 Social Networks", KDD 2011; published by the Stanford Network Analysis Project (SNAP) as
 ``loc-gowalla_totalCheckins.txt.gz``. M. Park et al., "Practical Privacy for Expectation
-Maximization", cluster its distinct locations (footnote 9) and count 1,256,384 of them. How many
-this reader finds in the official file has not been checked against that count.
+Maximization", cluster its 1,256,384 distinct locations (footnote 9). The number that this reader
+finds in the official file has not been compared with theirs.
 
-All three give ``{"points": array}`` in degrees. The points lie within `RADIUS` of (0, 0), a
-public bound, by which an experiment scales them to norm at most 1.
+All three return ``{"points": array}`` in degrees. The points are within `RADIUS` of (0, 0), a
+public bound, by which experiments scale them to norm at most 1.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from privclust_papers.datasets._parsing import wrong_line
 from privclust_papers.datasets.registry import damaged
 
 RADIUS = math.hypot(180.0, 90.0)
-"""Largest norm of a (longitude, latitude), in degrees: a fact of the globe, not of the data."""
+"""Largest norm of (longitude, latitude) on the globe, in degrees; independent of the data."""
 
 _SAMPLE_BITS = 3  # of `source`: users world-wide; the others over-represent some places
-_BLOCK = 1 << 19  # check-ins held before duplicates are dropped
+_BLOCK = 1 << 19  # check-ins per block before duplicates are dropped
 _READ_AHEAD = 1 << 20
 _DECIMALS = 10  # as in the official file
 
-# Longitude and latitude of the centres of cities, and their shares before scaling: three regions
-# of unequal weight, as Gowalla's users were.
+# Longitude and latitude of city centres, and their unnormalised shares: three regions of unequal
+# weight, like Gowalla's users.
 _CITIES = (
     (-97.74, 30.27, 10.0),  # Austin
     (-122.42, 37.77, 8.0),  # San Francisco
@@ -72,8 +72,8 @@ log = logging.getLogger(__name__)
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read the distinct locations of ``loc-gowalla_totalCheckins.txt.gz``, the official check-ins.
 
-    A line holds user, time, latitude, longitude and location, separated by tabs. It is read as a
-    stream. Check-ins whose coordinates are not on the globe are dropped, and counted in the log;
+    A line holds user, time, latitude, longitude and location, separated by tabs. The file is read
+    as a stream. Check-ins with coordinates outside of the globe are dropped and counted in the log;
     empty lines are skipped.
 
     Returns ``points``, shape (n, 2), float64: longitude in [-180, 180] and latitude in [-90, 90],
@@ -90,10 +90,10 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read ``gowalla_points.npz``, all locations of about 3,000 users, world-wide.
 
-    The file holds ``lat`` and ``lon`` in degrees and a bit mask ``source`` of where each point
-    was found; bits 1 and 2 are the samples of users that are taken. It is a sample by user, so a
-    place that many visited is likelier to be in it: no result on it is comparable with one on the
-    whole data set. Returns ``points`` as `read` does.
+    The file holds ``lat`` and ``lon`` in degrees and a bit mask ``source`` of the origin of each
+    point; bits 1 and 2 are the samples of users that are used. In a sample of users, popular places
+    are over-represented: results are not comparable with those on the whole data set. Returns
+    ``points`` as `read`.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -113,8 +113,8 @@ def generate(seed: int, n_points: int = 101_920) -> dict[str, np.ndarray]:
     """Generate points around well-known cities: a substitute for Gowalla that is not comparable.
 
     Each city has points in the town, around it and in its region (Gaussian rings of 0.08, 0.5 and
-    2 degrees); cities and weights lie mostly in North America and Europe, as Gowalla's users did.
-    `n_points`, the number of distinct points, is by default that of what `read_part` returns.
+    2 degrees). Cities are mostly in North America and Europe, like Gowalla's users. `n_points`, the
+    number of distinct points, is by default that of `read_part`.
     """
     check_integer("seed", seed, minimum=0)
     check_integer("n_points", n_points, minimum=1)
@@ -133,7 +133,7 @@ def generate(seed: int, n_points: int = 101_920) -> dict[str, np.ndarray]:
 
 
 def _blocks(lines: Iterable[bytes], path: str | os.PathLike[str]) -> Iterator[np.ndarray]:
-    """Yield longitude + i latitude of the check-ins, some lines at a time."""
+    """Yield blocks of longitude + i latitude of the check-ins."""
     block: list[complex] = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -150,7 +150,7 @@ def _blocks(lines: Iterable[bytes], path: str | os.PathLike[str]) -> Iterator[np
 
 
 def _distinct(blocks: Iterable[np.ndarray], path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Join blocks of longitude + i latitude: on the globe, distinct, sorted."""
+    """Return the distinct points on the globe of all blocks, sorted."""
     points = np.empty(0, dtype=complex)
     n_dropped = 0
     for block in blocks:

@@ -1,9 +1,9 @@
-"""The Hopkins 155 motion segmentation benchmark: reader, roles of its sequences, flat layout.
+"""The Hopkins 155 motion segmentation benchmark: reader, splits, flat layout.
 
 R. Tron and R. Vidal, "A Benchmark for the Comparison of 3-D Motion Segmentation Algorithms",
 CVPR 2007. 155 image sequences in which points were tracked on two (120) or three (35) motions.
-A sequence ``<name>`` is the MATLAB file ``<name>/<name>_truth.mat``; the download also holds
-``dancing``, a sequence of five motions that is not part of the benchmark and is left out.
+A sequence ``<name>`` is the MATLAB file ``<name>/<name>_truth.mat``. The download also holds
+``dancing``, a sequence of five motions outside of the benchmark, which is left out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _VARIABLES = {"x": "trajectories", "s": "labels"}
 class Sequence:
     """One sequence of tracked points."""
 
-    name: str  # such as ``"1R2RC"``, or ``"1R2RC_g12"`` for motions 1 and 2 of that scene alone
+    name: str  # such as ``"1R2RC"``, or ``"1R2RC_g12"`` for only motions 1 and 2 of that scene
     # {"checkerboard", "traffic", "articulated", "driving"}: kind of scene; the last one is of
     # `kt3dmoseg`
     family: str
@@ -59,16 +59,16 @@ class Sequence:
     # {"tuning", "report"}: whether the sequence may be used to choose parameters; see
     # `assign_splits`
     split: str
-    substitute: bool = False  # True if the sequence was generated to stand in for the benchmark
+    substitute: bool = False  # whether the sequence is a generated substitute
 
     @property
     def parent(self) -> str:
-        """Scene the sequence was cut from; its own name if it is a whole scene."""
+        """Scene from which the sequence was cut; its own name for a whole scene."""
         return parent_scene(self.name)
 
 
 def parent_scene(name: str) -> str:
-    """Return a sequence's name without the pair of motions, or the clip, that was cut out.
+    """Return a sequence's name without the suffix of a pair of motions or a clip.
 
     Examples
     --------
@@ -79,11 +79,11 @@ def parent_scene(name: str) -> str:
 
 
 def family_of(name: str) -> str:
-    """Return the family of one of the benchmark's sequences; a DataError if none has the name.
+    """Return the family of a sequence of the benchmark, or raise a DataError for other names.
 
-    Names of checkerboard scenes spell their motions and start with an object's number
-    (``three-cars``, toy cars on a table, belongs to them too); traffic and articulated scenes are
-    those that the data set's README.txt lists.
+    Names of checkerboard scenes spell their motions and start with an object's number; the family
+    includes ``three-cars``, toy cars on a table. Traffic and articulated scenes are listed in the
+    data set's README.txt.
 
     Examples
     --------
@@ -97,10 +97,10 @@ def family_of(name: str) -> str:
 
 
 def assign_splits(names: Iterable[str]) -> dict[str, str]:
-    """Divide all sequences into those that may be tuned on and those that are only reported.
+    """Assign each sequence to the tuning split or the report split.
 
-    Whole scenes are divided, since a scene's pairs repeat its trajectories: of the parent scenes
-    sorted by name (by code point), those at positions 0, 3, 6, ... are for tuning.
+    Scenes are assigned as a whole, since their pairs share trajectories. Parent scenes are sorted
+    by name (by code point); those at positions 0, 3, 6, ... are for tuning.
 
     Examples
     --------
@@ -115,10 +115,9 @@ def assign_splits(names: Iterable[str]) -> dict[str, str]:
 def make_sequences(
     parts: Iterable[tuple[str, str, np.ndarray, np.ndarray]], substitute: bool = False
 ) -> list[Sequence]:
-    """Put sequences in order of their names and give each its roles, which depend on all names.
+    """Return sequences sorted by name, with splits, which depend on all names.
 
-    Each part is a name, family, trajectories and labels, as in `Sequence`; `substitute` says
-    whether they were generated to stand in for the benchmark.
+    Each part is a name, family, trajectories and labels, as in `Sequence`.
     """
     parts = sorted(parts, key=lambda part: part[0])
     motions = {name: int(labels.max()) + 1 for name, _, _, labels in parts}
@@ -135,11 +134,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
-    """Read and check the benchmark: its 155 sequences in order of their names, by code point.
+    """Read and check the 155 sequences of the benchmark, sorted by name (by code point).
 
-    It is a zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below any
-    leading folders. Raises a DataError if it is not whole, a sequence lacks ``x`` or ``s`` or they
-    do not fit, or there are not 120 sequences of two and 35 of three motions.
+    The path is a zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below
+    any leading folders. Raises a DataError if it is incomplete, ``x`` or ``s`` of a sequence is
+    missing or does not match, or there are not 120 sequences of two and 35 of three motions.
     """
     parts = [
         (name, family_of(name), *parse_truth(name, content)) for name, content in _truth_files(path)
@@ -156,10 +155,10 @@ def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
-    """Return a checksum of the benchmark that does not depend on how it is packed.
+    """Return a checksum of the benchmark that does not depend on its packaging.
 
     SHA-256 over the sorted lines ``"<name> <SHA-256 of <name>_truth.mat>\\n"`` of all sequences
-    but ``dancing``, in UTF-8. Takes what `read_sequences` takes.
+    except ``dancing``, in UTF-8. The argument is that of `read_sequences`.
     """
     lines = sorted(
         f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _truth_files(path)
@@ -168,11 +167,11 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Read the trajectories and labels of a sequence out of the bytes of ``<name>_truth.mat``.
+    """Return the trajectories and labels of a sequence from the bytes of ``<name>_truth.mat``.
 
-    The file has variables ``x`` (3 x points x frames) and ``s`` (points x 1); what is returned is
-    as in `Sequence`, labels are the file's 1..K less one. Raises a DataError if the file cannot be
-    read, or ``x`` or ``s`` is missing, misshapen, not finite, or the labels are not 1..K.
+    The file has variables ``x`` (3 x points x frames) and ``s`` (points x 1). Results are as in
+    `Sequence`; labels are the file's 1..K minus 1. Raises a DataError if the file cannot be read,
+    ``x`` or ``s`` is missing, misshapen or not finite, or labels are not 1..K.
     """
     x, s = matlab_variables(f"{name}: {name}_truth.mat", io.BytesIO(content), _VARIABLES)
     s = s.ravel()
@@ -192,7 +191,7 @@ def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pack(sequences: SequenceOf[Sequence]) -> dict[str, np.ndarray]:
-    """Lay sequences out as plain arrays, ready to be stored; `unpack` is the way back.
+    """Return sequences as plain arrays for storage; `unpack` is the inverse.
 
     There are the columns ``name``, ``family`` and ``split`` (ASCII bytes of fixed length),
     ``n_motions`` (int64) and ``substitute`` (bool), each of shape (n_sequences,); and for the

@@ -1,9 +1,9 @@
 """KT3DMoSeg: points tracked on cars and streets, filmed from moving cars, in short windows.
 
 X. Xu, L.-F. Cheong and Z. Li, "Motion segmentation by exploiting complementary geometric models",
-CVPR 2018; made from films of KITTI. 22 clips ``<film>_Clip<number>``, each the MATLAB file
-``<clip>_Tracks.mat``. Many tracks are incomplete, and the methods need complete ones. So each clip
-is cut to a window, by a rule that was fixed before any method saw the data (`window_of`).
+CVPR 2018; from films of KITTI. 22 clips ``<film>_Clip<number>``, each in a MATLAB file
+``<clip>_Tracks.mat``. Many tracks are incomplete, but the methods need complete ones. Each clip is
+therefore cut to a window by a rule that was fixed before any method was run (`window_of`).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ N_CLIPS = 22
 WIDTH, HEIGHT = 1242, 375
 """Size of the image in pixels."""
 N_FRAMES = 10
-"""Frames of a window."""
+"""Number of frames of a window."""
 MIN_TRACKS = 8
-"""Complete tracks of a motion that is kept."""
+"""Least number of complete tracks of a motion."""
 
 _FILES = r"Seq\d+_[Cc]lip\d+_Tracks\.mat"
 _END = "_Tracks.mat"
 _FAMILY = "driving"
-_N_FILMS, _N_TWICE = 14, 5  # generated films, and those of two clips: 19 clips, as the rule keeps
+_N_FILMS, _N_TWICE = 14, 5  # generated films, and those with two clips: 19 clips in total
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a tar archive or folder of the 22 clips into the layout of `hopkins155.pack`.
 
-    Each clip is cut as `window_of` says; clips that keep one motion only are left out. The
-    published clips leave 19, of 14 films (`Sequence.parent`).
+    Each clip is cut by `window_of`; clips with only one motion left are dropped. 19 of the
+    published clips remain, from 14 films (`Sequence.parent`).
 
     Raises a DataError if the archive is damaged, does not hold 22 clips, or a clip lacks the struct
     ``Data`` with ``ySparse`` (3, N, F), ``visibleSparse`` (N, F) and ``GtLabel`` (N,).
@@ -55,7 +55,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
-    """Return a checksum of the clips that does not depend on how they are packed.
+    """Return a checksum of the clips that does not depend on their packaging.
 
     SHA-256 over the sorted lines ``"<file> <SHA-256 of the file>\\n"``. Arguments: see `read`.
     """
@@ -71,12 +71,12 @@ def window_of(
     """Cut a clip to the window of 10 frames (all, if it has fewer) with most motions and tracks.
 
     A track is complete if its point is visible in each frame of the window. Motions with fewer than
-    8 complete tracks are dropped. The window with the most motions left is taken, then the one with
-    the most tracks of these, then the first.
+    8 complete tracks are dropped. The window has the most remaining motions; ties are resolved by
+    the number of their tracks, then by position.
 
     `points` (2 or more, n_points, n_frames) are image coordinates in pixels, `visible` (n_points,
-    n_frames) is bool, and `labels` (n_points,) number the motions in any way. Returns trajectories
-    and labels as in `hopkins155.Sequence`.
+    n_frames) is bool, and `labels` (n_points,) are any numbers of motions. Returns trajectories and
+    labels as in `hopkins155.Sequence`.
     """
     n_frames = min(N_FRAMES, visible.shape[1])
     best: tuple[int, int] = (-1, -1)
@@ -121,7 +121,7 @@ def _clips(path: str | os.PathLike[str]) -> Mapping[str, bytes]:
 
 
 def _tracks(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the points, where they are visible, and their motions, of the bytes of a clip."""
+    """Return points, visibility and motions from the bytes of a clip."""
     options = {"squeeze_me": True, "struct_as_record": False}
     (data,) = matlab_variables(where, io.BytesIO(content), {"Data": "tracks"}, **options)
     try:

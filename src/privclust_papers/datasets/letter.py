@@ -1,9 +1,9 @@
-"""Letter Recognition: 16 counts of black pixels' places for each of 20,000 printed capitals.
+"""Letter Recognition: 16 statistics of the black pixels of each of 20,000 printed capitals.
 
 P. W. Frey and D. J. Slate, "Letter recognition using Holland-style adaptive classifiers", Machine
-Learning 6(2), 1991; UCI Machine Learning Repository, set 59. Features are whole numbers from 0 to
-15, a box that serves as bounds known without the data. The repository's own file has the letter
-first in a line, that of KEEL last; both are read.
+Learning 6(2), 1991; UCI Machine Learning Repository, set 59. Features are integers from 0 to 15,
+which serves as public bounds. The letter is first in each line of the repository's file, and last
+in that of KEEL; both can be read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     Returns ``X``, shape (n, 16), float64, and ``y``, shape (n,), int64, 0 for A. The published set
     has n = 20,000.
 
-    Raises a DataError if the file cannot be read, or a line is not as described.
+    Raises a DataError if the file cannot be read, or a line is malformed.
     """
     rows = [_row(path, number, line) for number, line in _lines(path)]
     if not rows:

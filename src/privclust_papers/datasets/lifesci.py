@@ -1,9 +1,9 @@
-"""Life Sciences data set ds1.10: reader, and a generator that may stand in for it.
+"""Life Sciences data set ds1.10: reader, and generator of a substitute.
 
-26,733 records of a chemistry or biology experiment: ten principal components and whether the
-compound is active. One of P. Komarek's data sets (Auton Lab, Carnegie Mellon University), also
+26,733 records of a chemistry or biology experiment: ten principal components, and a label for
+active compounds. One of P. Komarek's data sets (Auton Lab, Carnegie Mellon University), also
 distributed with P. Mohan et al., "GUPT: Privacy Preserving Data Analysis Made Easy", SIGMOD 2012,
-whose sample declares `LOWER` and `UPPER` as the ranges of the input.
+which declares `LOWER` and `UPPER` as ranges of the input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UPPER = np.array([-0.010748, 5.9762, 5.6764, 5.3849, 4.7242,
 # fmt: on
 LOWER.flags.writeable = UPPER.flags.writeable = False
 
-_FIRST_SHAPE, _FIRST_SCALE = 7.0, 0.93  # of the gamma law of the first component, mirrored
+_FIRST_SHAPE, _FIRST_SCALE = 7.0, 0.93  # of the mirrored gamma law of the first component
 _SCALES = 2.2 * 0.92 ** np.arange(N_COMPONENTS - 1)  # of the others, all groups together
 _GROUP_SHARES = (0.5, 0.3, 0.2)
 _GROUP_SPREAD = 0.8  # of the groups' centres, in units of the scales
@@ -55,11 +55,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def generate(seed: int) -> dict[str, np.ndarray]:
     """Generate a set of the same size: a substitute for ds1.10 that is not comparable.
 
-    The first component is negative and skewed (a mirrored gamma law); the others are three
-    Gaussian groups and have scales that decrease as those of principal components do. All keep
-    to the published ranges.
-
-    804 records are labelled 1.
+    The first component is negative and skewed (a mirrored gamma law). The others have three
+    Gaussian groups, with decreasing scales like principal components. All are within the published
+    ranges. 804 records are labelled 1.
     """
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)

@@ -1,14 +1,14 @@
 """Generated motion sequences: the declared substitute for Hopkins 155.
 
-Rigid bodies move smoothly in space before an affine camera that may move as well, and points on
-them are tracked with errors. The trajectories of one rigid motion lie in a subspace of dimension
-at most 4 (C. Tomasi and T. Kanade, "Shape and Motion from Image Streams under Orthography", IJCV
-1992; R. Tron and R. Vidal, CVPR 2007, Section 2); planar bodies and pure translations lower that
-dimension, a moving camera and joints make the subspaces of several motions meet.
+Rigid bodies move smoothly before an affine camera, which may move as well, and points on them are
+tracked with errors. The trajectories of one rigid motion lie in a subspace of dimension at most 4
+(C. Tomasi and T. Kanade, "Shape and Motion from Image Streams under Orthography", IJCV 1992; R.
+Tron and R. Vidal, CVPR 2007, Section 2). Planar bodies and pure translations reduce the dimension;
+with a moving camera or joints the subspaces of motions intersect.
 
-Counts (sequences, motions, families) equal those of the benchmark; points and frames follow
-the family means of its README.txt. Everything else is drawn, so that results on these sequences
-are not comparable with results on the benchmark.
+Counts (sequences, motions, families) equal those of the benchmark; numbers of points and frames
+follow the family means in its README.txt. Everything else is random, so that results on these
+sequences are not comparable with results on the benchmark.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ WIDTH, HEIGHT = 640, 480
 """Size of the image in pixels."""
 
 _HALF_SIZE = np.array([WIDTH / 2, HEIGHT / 2])
-_MARGIN = 0.97  # part of the image that noise-free points stay in
+_MARGIN = 0.97  # part of the image that contains all noise-free points
 _MIN_POINTS = 14  # of one motion
 _FRAME_RANGE = (15, 100)
-_OTHER_SHARE = {2: (0.15, 0.45), 3: (0.35, 0.55)}  # of the points, not on the background
+_OTHER_SHARE = {2: (0.15, 0.45), 3: (0.35, 0.55)}  # share of points not on the background
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """Scenes of one family and number of motions: how many, and the spread of their sizes.
+    """Number and sizes of the scenes of one family and number of motions.
 
     Spreads are standard deviations of the logarithm.
     """
@@ -60,7 +60,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class _Body:
-    """A rigid body: points in its own frame, and its pose in every frame (pixels, radians).
+    """A rigid body: points in body coordinates, and the pose in every frame (pixels, radians).
 
     Shapes: points (n, 3); rotations (F, 3, 3); translations (F, 3).
     """
@@ -82,10 +82,10 @@ def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
     """Generate 120 sequences of two and 35 of three motions, in order of their names.
 
     There are 35 scenes of three motions, each also cut into its three pairs of motions
-    (``_g12``, ``_g13``, ``_g23``), and 15 scenes of two. Names start with ``generated_``, and
-    ``substitute`` is True. `noise` is the standard deviation of the tracking error in each image
-    coordinate, in pixels of a 640 x 480 image, >= 0; the default is about the error of the
-    benchmark's tracks.
+    (``_g12``, ``_g13``, ``_g23``), and 15 scenes of two motions. Names start with ``generated_``,
+    and ``substitute`` is True. `noise` is the standard deviation of the tracking error in each
+    image coordinate, in pixels of a 640 x 480 image, >= 0; the default is about that of the
+    benchmark.
     """
     check_real("noise", noise, inclusive=True)
     n_streams = sum(1 + kind.n_scenes for kind in _KINDS)
@@ -104,7 +104,7 @@ def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
 
 
 def _sizes(kind: _Kind, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Numbers of points and frames of a kind's scenes: evenly spread quantiles in random order."""
+    """Return numbers of points and frames of scenes: evenly spaced quantiles in random order."""
     from scipy.special import ndtri
 
     z = ndtri((np.arange(kind.n_scenes) + 0.5) / kind.n_scenes)
@@ -121,7 +121,7 @@ def _sizes(kind: _Kind, rng: np.random.Generator) -> list[tuple[int, int]]:
 def _scene(
     kind: _Kind, n_points: int, n_frames: int, noise: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a scene; return trajectories (2 F, P), normalised, and labels (P,) in random order."""
+    """Return normalised trajectories (2 F, P) and labels (P,) of a scene, in random order."""
     counts = _points_per_motion(kind.n_motions, n_points, rng)
     make = {"checkerboard": _checkerboard, "traffic": _traffic, "articulated": _articulated}
     bodies, camera = make[kind.family](counts, n_frames, rng)
@@ -136,7 +136,7 @@ def _scene(
 
 
 def _points_per_motion(n_motions: int, n_points: int, rng: np.random.Generator) -> np.ndarray:
-    """Divide points among the moving bodies and, last and with the most, the background."""
+    """Return numbers of points of the moving bodies and, last and largest, of the background."""
     others = rng.uniform(*_OTHER_SHARE[n_motions])
     parts = rng.uniform(0.5, 1.5, size=n_motions - 1)
     counts = np.rint(n_points * others * parts / parts.sum()).astype(np.int64)
@@ -154,7 +154,7 @@ def _pairs(
 
 
 def _checkerboard(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Scene:
-    """Objects that turn, shift or both, before a background, by a camera that may move too."""
+    """Draw objects that rotate, translate or both, a background, and a camera that may move."""
     bodies = []
     for count in counts[:-1]:
         turns, shifts = ((True, False), (False, True), (True, True))[rng.integers(3)]
@@ -165,7 +165,7 @@ def _checkerboard(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -
 
 
 def _traffic(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Scene:
-    """Vehicles on a road: straight lines or turns about the vertical, often flat; hand-held."""
+    """Draw vehicles, often flat, on straight or curved paths, and a hand-held camera."""
     bodies = []
     for count in counts[:-1]:
         points = _box(count, rng, flat=rng.random() < 0.5)
@@ -181,7 +181,7 @@ def _traffic(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Sc
 
 
 def _articulated(counts: np.ndarray, n_frames: int, rng: np.random.Generator) -> _Scene:
-    """A chain of bodies, each turning about a joint with the one before; a fixed camera."""
+    """Draw a chain of bodies, each rotating about a joint with the last, and a fixed camera."""
     bodies = [_free_body(_box(counts[0], rng), n_frames, True, True, rng)]
     for count in counts[1:]:
         last = bodies[-1]
@@ -198,7 +198,7 @@ def _articulated(counts: np.ndarray, n_frames: int, rng: np.random.Generator) ->
 def _free_body(
     points: np.ndarray, n_frames: int, turns: bool, shifts: bool, rng: np.random.Generator
 ) -> _Body:
-    """A body somewhere in the scene that turns about its centre, shifts, or both."""
+    """Draw a body in the scene that rotates about its centre, translates, or both."""
     angle = rng.uniform(0.3, 0.8) if turns else 0.0
     distance = rng.uniform(50.0, 150.0) if shifts else 0.0
     rotations = _rotations(_smooth(n_frames, 3, angle, rng))
@@ -215,7 +215,7 @@ def _camera(n_frames: int, angle: float, distance: float, rng: np.random.Generat
 
 
 def _box(count: int, rng: np.random.Generator, flat: bool = False) -> np.ndarray:
-    """Points in a box of random size and orientation, or on one of its faces: (count, 3)."""
+    """Draw points (count, 3) in a box of random size and orientation, or on one of its faces."""
     size = rng.uniform(35.0, 90.0, size=3)
     if flat:
         size[2] = 0.0
@@ -224,7 +224,7 @@ def _box(count: int, rng: np.random.Generator, flat: bool = False) -> np.ndarray
 
 
 def _background(count: int, flat: bool, rng: np.random.Generator) -> np.ndarray:
-    """Points all over the image, on a plane or at varying depth: (count, 3)."""
+    """Draw points (count, 3) all over the image, on a plane or at varying depth."""
     points = rng.uniform(-1.0, 1.0, size=(count, 3)) * [280.0, 200.0, 150.0]
     if flat:
         points[:, 2] = points[:, :2] @ rng.uniform(-0.5, 0.5, size=2)
@@ -236,7 +236,7 @@ def _place(rng: np.random.Generator) -> np.ndarray:
 
 
 def _smooth(n_frames: int, n_axes: int, largest: float, rng: np.random.Generator) -> np.ndarray:
-    """A smooth random curve (n_frames, n_axes) from 0 whose largest distance from it is given."""
+    """Draw a smooth curve (n_frames, n_axes) that starts at 0, up to the distance `largest`."""
     order = np.arange(1, 4)
     phase = rng.uniform(0.0, 2.0 * np.pi, size=(3, n_axes))
     weight = rng.normal(size=(3, n_axes)) / order[:, None] ** 2
@@ -247,7 +247,7 @@ def _smooth(n_frames: int, n_axes: int, largest: float, rng: np.random.Generator
 
 
 def _rotations(vectors: np.ndarray) -> np.ndarray:
-    """Rotation matrices (n, 3, 3) of rotation vectors (n, 3), by Rodrigues' formula."""
+    """Return rotation matrices (n, 3, 3) of rotation vectors (n, 3), by Rodrigues' formula."""
     angle = np.linalg.norm(vectors, axis=1)[:, None, None]
     x, y, z = vectors.T
     zero = np.zeros_like(x)
@@ -258,7 +258,7 @@ def _rotations(vectors: np.ndarray) -> np.ndarray:
 
 
 def _project(body: _Body, camera: _Body) -> np.ndarray:
-    """Image coordinates (F, 2, n) of a body's points in pixels from the image's centre."""
+    """Return coordinates (F, 2, n) of a body's points, in pixels from the image centre."""
     rotations = camera.rotations @ body.rotations
     shift = np.einsum("fij,fj->fi", camera.rotations, body.translations) + camera.translations
     return (rotations @ body.points.T + shift[:, :, None])[:, :2]

@@ -1,4 +1,4 @@
-"""Whether addresses can be reached, quickly; downloads, and what a failed one means."""
+"""Quick tests of connections, downloads, and explanations of their failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from privclust.core.packages import require
 from privclust_papers.datasets.registry import DataError
 
 CHUNK = 1 << 17
-"""Bytes that are read at once."""
+"""Bytes per chunk."""
 
 _LOG_EVERY = 10_000_000
 
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 
 def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
-    """Return the addresses whose server takes no connection within some seconds, with the reasons.
+    """Return the addresses without a connection within a number of seconds, with reasons.
 
-    All are tried at once and given up together. The time limit holds for looking up the name as
-    well, which the time-outs of sockets and of requests do not cover: without a network that
-    alone can take minutes. Where a proxy is set, the proxy is what must answer.
+    All are tried at once, with one time limit. The limit includes the name lookup, which time-outs
+    of sockets and requests do not cover and which can take minutes without a network. If a proxy is
+    set, the connection to the proxy is tested.
     """
     urls = list(dict.fromkeys(urls))
     endpoints = {url: _endpoint(url) for url in urls}
@@ -57,8 +57,8 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
 def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
     """Download a file, with a progress bar on a terminal and log lines elsewhere.
 
-    `timeout` is the seconds to wait for a connection, and between two pieces of an answer. Raises a
-    requests.RequestException if it fails; see `why_failed`.
+    `timeout` is the number of seconds to wait for a connection, and between two chunks of an
+    answer. Raises a requests.RequestException on failure; see `why_failed`.
     """
     downloader_class = require("pooch", "downloads").HTTPDownloader
     progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
@@ -67,9 +67,9 @@ def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
 
 
 def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
-    """Return the MD5 that a Zenodo record, as JSON at an address, publishes of one of its files.
+    """Return the MD5 of a file from a Zenodo record, JSON at an address.
 
-    Raises a requests.RequestException if it cannot be had, a DataError if it has none.
+    Raises a requests.RequestException if the request fails, a DataError if there is no MD5.
     """
     answer = require("requests", "downloads").get(record, timeout=timeout)
     answer.raise_for_status()
@@ -84,7 +84,7 @@ def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
 
 
 class _LogProgress:
-    """What pooch takes for a progress bar, as a log line every few megabytes."""
+    """Progress bar for pooch that writes a log line every few megabytes."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -103,11 +103,11 @@ class _LogProgress:
             log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
 
     def close(self) -> None:
-        """Do nothing: a log has no bar to take away."""
+        """Do nothing; pooch calls this at the end."""
 
 
 def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
-    """Say in a few words why a download raised an error; `timeout` is that of `download`."""
+    """Return the reason of a failed download in a few words; `timeout` is that of `download`."""
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answers {error.response.status_code} {error.response.reason}"
@@ -123,10 +123,10 @@ def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
 
 
 def worth_retrying(error: Exception) -> bool:
-    """Return whether the same download may succeed when begun again at once.
+    """Return whether a failed download may succeed if repeated at once.
 
-    True for a connection that broke off and for server errors (status 5xx); a server that says
-    that the file is not there, or that does not answer at all, will not change its mind.
+    True for broken connections and server errors (status 5xx); False if the file does not exist or
+    the server does not answer.
     """
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError):

@@ -12,9 +12,9 @@ from privclust_papers.settings.config import load_validated
 
 
 class DataError(Exception):
-    """A data set, or what is said about it, cannot be used; the message is one line.
+    """A data set or its description cannot be used; the message is one line.
 
-    Advice on what to do follows the problem after a semicolon.
+    Advice follows the problem after a semicolon.
     """
 
     def __init__(self, problem: str, advice: str = "") -> None:
@@ -23,28 +23,28 @@ class DataError(Exception):
 
 
 def damaged(where: object, problem: str) -> DataError:
-    """Return the error that readers raise: what is wrong with a file, and to replace it.
+    """Return the error of readers, with the advice to replace the file.
 
-    `privclust_papers.datasets.fetch` knows more of the file, and advises otherwise.
+    `privclust_papers.datasets.fetch` replaces the advice, since it knows the checksum.
     """
     return DataError(f"{where}: {problem}", "replace the file by a whole copy")
 
 
 @dataclass(frozen=True)
 class Part:
-    """How a part of a data set is kept and read, where it stands in for the whole."""
+    """File and reader of a part of a data set that is a substitute for the whole."""
 
     file: str  # name of the raw file, without a folder; not that of the whole
     # dotted path of a function that returns arrays in the layout of the data set's reader
     reader: str
-    # whether orders of methods on it may be compared with those on the whole: it has the same
-    # images, made smaller. Printed numbers are not compared.
+    # whether rankings of methods on it may be compared with those on the whole: it has the same
+    # images, reduced in size. Printed numbers are not compared.
     orders: bool = False
 
 
 @dataclass(frozen=True)
 class Source:
-    """One place where a data set's file, or a part that may stand in for it, can be had."""
+    """One source of a data set's file, or of a part of it."""
 
     kind: str  # {"mirror", "url"}: A local directory of copies, or an address
     # path relative to the mirror directory, or an http(s) address. A path that ends in ``/`` is a
@@ -54,10 +54,10 @@ class Source:
     # checksum of the file itself, or of the archive of a folder, if known
     sha256: str | None = None
     md5: str | None = None  # the same where only an MD5 was published
-    # address of the Zenodo record, as JSON, that publishes the MD5; it is asked at the download
+    # address of the Zenodo record, as JSON, with the MD5; it is requested at the download
     record: str | None = None
     # not None if the source holds only a part of the data set: it is then a declared substitute,
-    # and the description says why results on it are not comparable
+    # and the description explains why results on it are not comparable
     part: Part | None = None
 
     @property
@@ -68,7 +68,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Substitute:
-    """What is generated in a data set's place where no source can be had."""
+    """A generator that replaces a data set if no source is available."""
 
     # dotted path of a function that returns arrays in the reader's layout, all drawn from its
     # ``seed``
@@ -90,23 +90,22 @@ class Dataset:
     reader: str  # dotted path of a function ``reader(path) -> dict of str to ndarray``
     # dotted path of a function ``digest(path) -> str``: a checksum of the content, however packed
     content_digest: str | None
-    content_sha256: str | None  # what that function must return
+    content_sha256: str | None  # the required result of that function
     sources: tuple[Source, ...]  # in the order in which they are tried
-    substitute: Substitute | None  # None if nothing may take the data set's place
-    # what jobs that read the whole data set need, in MB; None for as much as others
+    substitute: Substitute | None  # None if there is no generated substitute
+    # memory of jobs that read the whole data set, in MB; None for the default
     memory_mb: int | None = None
 
 
 def load_datasets(
     path: str | os.PathLike[str], schema: str | os.PathLike[str]
 ) -> dict[str, Dataset]:
-    """Read and check the file that describes the data sets, such as ``config/datasets.yaml``.
+    """Return the data sets described in a file, such as ``config/datasets.yaml``, by name.
 
-    `schema` is its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``. The data sets
-    are by name, in the order of the file.
+    `schema` is its JSON schema, such as ``workflow/schemas/datasets.schema.yaml``.
 
-    Raises a ConfigError if the file cannot be read, is not YAML or breaks the schema. The message
-    names the file and the key, and says what stands there and what may.
+    Raises a ConfigError if the file cannot be read, is not YAML or violates the schema. The message
+    names the file, the key, its value and the allowed values.
     """
     entries = load_validated(path, schema)
     return {name: _dataset(name, entry) for name, entry in entries.items()}

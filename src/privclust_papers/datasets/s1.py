@@ -1,9 +1,9 @@
-"""S1: 15 Gaussian clusters in the plane; reader, and a generator that may stand in for it.
+"""S1: 15 Gaussian clusters in the plane; reader, and generator of a substitute.
 
 P. Fränti and O. Virmajoki, "Iterative shrinking method for clustering problems", Pattern
-Recognition 39(5), 2006. Read in the form in which D. Su et al., "Differentially private k-means
-clustering", CODASPY 2016, published it with their code: scaled to [-1, 1], a box that serves as
-bounds known without the data. The file of the set's own page holds integers on another scale.
+Recognition 39(5), 2006. The file is that published by D. Su et al., "Differentially private k-means
+clustering", CODASPY 2016, with their code: scaled to [-1, 1], which serves as public bounds. The
+original file of the set holds integers on another scale.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MARGIN, _SEPARATION = 0.8, 0.3  # largest coordinate of a generated centre; the
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read ``S1_processed.txt``: two numbers a line, separated by blanks.
+    """Read ``S1_processed.txt``: two numbers per line, separated by blanks.
 
     Returns ``X``, shape (n, 2), float64: points in [-1, 1]^2. The published file has n = 5,000.
     """
@@ -52,7 +52,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _apart(rng: np.random.Generator) -> np.ndarray:
-    """Draw centres that keep their distance, anew where no room is left."""
+    """Draw centres with a least distance, starting again if there is no room."""
     centres: list[np.ndarray] = []
     n_drawn = 0
     while len(centres) < N_CLUSTERS:

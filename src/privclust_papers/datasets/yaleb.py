@@ -1,10 +1,10 @@
-"""Extended Yale Face Database B: reader, and a generator that may stand in for it.
+"""Extended Yale Face Database B: reader, and generator of a substitute.
 
 A. Georghiades, P. Belhumeur and D. Kriegman, "From Few to Many: Illumination Cone Models for Face
 Recognition under Variable Lighting and Pose", TPAMI 23(6), 2001; cropped by K.-C. Lee, J. Ho and
 D. Kriegman, "Acquiring Linear Subspaces for Face Recognition under Variable Lighting", TPAMI 27(5),
-2005. Frontal faces of 38 people under up to 64 lightings, here in the form of 48 x 42 pixels that
-the subspace clustering literature uses.
+2005. Frontal faces of 38 people under up to 64 lightings, at 48 x 42 pixels as in the literature on
+subspace clustering.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEIGHT, WIDTH = 48, 42
 
 # fmt: off
 N_IMAGES = np.array([64] * 10 + [60, 59, 60, 63, 62, 63, 63] + [64] * 21)
-"""Number of images of each of the 38 people: 64 without those marked bad upstream."""
+"""Number of images of each of the 38 people: 64 minus images marked bad by the authors."""
 # fmt: on
 N_IMAGES.flags.writeable = False
 
@@ -39,12 +39,12 @@ _KERNEL = np.repeat([np.pi, 2.0 * np.pi / 3.0, np.pi / 4.0], [1, 3, 5])
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read ``ExtendedYaleB.mat``, MATLAB 5.
 
-    It has ``EYALEB_DATA`` (2016, n) of type uint8, an image of 48 x 42 pixels a column, itself
-    column by column; ``EYALEB_LABEL``, n numbers from 1 on.
+    The file has ``EYALEB_DATA`` (2016, n), uint8, with an image of 48 x 42 pixels per column, in
+    column-major order, and ``EYALEB_LABEL``, n numbers from 1 on.
 
-    Returns ``images``, shape (n, 2016), uint8, an image a row, whose pixels are those of
-    ``images[i].reshape(42, 48).T``; ``labels``, shape (n,), int64, the person, from 0 on. The
-    published file has n = 2,414 and 38 people.
+    Returns ``images``, shape (n, 2016), uint8, where image i is ``images[i].reshape(42, 48).T``;
+    ``labels``, shape (n,), int64, the person, from 0 on. The published file has n = 2,414 and 38
+    people.
     """
     images, labels = matlab_variables(str(path), path, _VARIABLES)
     n_pixels = HEIGHT * WIDTH
@@ -75,14 +75,14 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def generate(seed: int) -> dict[str, np.ndarray]:
     r"""Generate a set of the same size and kind: a substitute that is not comparable.
 
-    A person is a smooth surface with an albedo, lit from drawn directions. Pixels are those of a
+    A person is a smooth surface with an albedo, lit from random directions. Pixels are those of a
     convex Lambertian object in the nine-dimensional approximation of R. Basri and D. Jacobs,
     "Lambertian Reflectance and Linear Subspaces", TPAMI 25(2), 2003,
 
     .. math:: \text{albedo} \sum_{j=1}^{9} a_j\, Y_j(\text{light})\, Y_j(\text{normal})
 
     with the spherical harmonics :math:`Y_j` of order at most 2, scaled to at most 255, with noise
-    of 2 grey levels, and cut to 0 .. 255. Each person has as many images as in the published set.
+    of 2 grey levels, and clipped to 0 .. 255. Numbers of images are those of the published set.
     """
     check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
@@ -97,7 +97,7 @@ def _person(n_images: int, rng: np.random.Generator) -> np.ndarray:
     across, down = np.meshgrid(
         np.linspace(-1.0, 1.0, WIDTH), np.linspace(-1.0, 1.0, HEIGHT), indexing="ij"
     )  # pixels column by column
-    slope_x, slope_y = across.copy(), 0.8 * down  # of an oval that all faces share
+    slope_x, slope_y = across.copy(), 0.8 * down  # of an oval common to all faces
     albedo = np.zeros_like(across)
     for _ in range(_N_WAVES):
         frequency = rng.normal(scale=4.0, size=2)

@@ -1,4 +1,4 @@
-"""What budget an accuracy takes: fits whose share of the budget pure composition sets."""
+"""Budget needed for an accuracy: fits with the share of pure composition."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _N_ITER = 10
 def fit_at_budget(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Fit as `fit_mixture`, by ``accounting: pure`` as well.
+    """Fit as `fit_mixture`, also with ``accounting: pure``.
 
-    That adds the 2 K + 1 releases of each iteration up, so that each has eps' = epsilon / J
-    (2 K + 1), the share that Section 5 gives to a CDP budget of J (2 K + 1) eps'^2 / 2.
+    Pure composition adds up the 2 K + 1 releases of each iteration: eps' = epsilon / (J (2 K + 1)).
+    This is the share of Section 5 for a CDP budget of J (2 K + 1) eps'^2 / 2.
     """
     if params.get("accounting") == "pure":
         n_iter = params.get("max_iter", _N_ITER)

@@ -1,4 +1,4 @@
-"""What the DP-EM paper says of budgets and sensitivities, tried by arithmetic and by search."""
+"""Checks of the paper's statements on budgets and sensitivities, by arithmetic and by search."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.shared.rows import Point
 from privclust_papers.shared.statements import Check, Setting, without_rows
 
-_DRAWS = 20_000  # neighbours tried at random in one search
+_DRAWS = 20_000  # random neighbours in one search
 _RULE_DELTA = 0.01  # of advanced composition
 _DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
 
 
 def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Draw sizes for which ``statement``, a key of `STATEMENTS`, is tried."""
+    """Draw sizes at which ``statement``, a key of `STATEMENTS`, is checked."""
     rng = streams.get("data")
     extra = {
         "check": STATEMENTS[point["statement"]],
@@ -40,9 +40,10 @@ def statement_trial(point: Point, trial: int, streams: TrialStreams, dataset: No
 
 
 def _cdp_budget(mean_noise: str, setting: Setting, rng: np.random.Generator) -> float:
-    """Section 5: the mean losses at its shares, each from its densities, add up to epsilon.
+    """Section 5: the mean losses at its shares add up to epsilon.
 
-    Pure releases lose what randomised response does, the worst of them; normal noise is integrated.
+    The loss of a pure release is that of randomised response, the worst case; that of Gaussian
+    noise is integrated numerically.
     """
     settings = _settings(setting, mean_noise)
     share = budget_share(settings, setting["epsilon"], 0.5, "cdp")
@@ -56,29 +57,29 @@ def _cdp_budget(mean_noise: str, setting: Setting, rng: np.random.Generator) -> 
 
 
 def _randomised_response(epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    """The outcomes' probabilities for both answers."""
+    """Return the probabilities of the outcomes for both answers."""
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     answer = np.array([truth, 1.0 - truth])
     return answer, answer[::-1]
 
 
 def _relative_entropy(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Mean of the privacy loss log(p / q) under p; outcomes along the last axis."""
+    """Return the mean privacy loss log(p / q) under p, with outcomes along the last axis."""
     return (p * np.log(p / q)).sum(axis=-1)
 
 
 def _mean_loss_of_normal_noise(shift: float) -> float:
-    """The same by quadrature for normal noise, a value moved by `shift` standard deviations."""
+    """Return the mean privacy loss of Gaussian noise for a shift in standard deviations."""
     x = np.linspace(-12.0, 12.0, 4001)
     p, q = norm.logpdf(x), norm.logpdf(x - shift)
     return float(np.trapezoid(np.exp(p) * (p - q), x))
 
 
 def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
-    """Eq. (31): what epsilon its shares really come to at delta_1.
+    """Eq. (31): the exact epsilon of its shares at delta_1.
 
-    Exactly, by the worst of all releases of that pure privacy: repeated randomised response, whose
-    loss is eps' for each true answer and -eps' for each false one.
+    The worst case of pure releases is repeated randomised response, with a loss of eps' for each
+    true answer and -eps' for each false one.
     """
     settings = _settings(setting, "laplace")
     share = budget_share(settings, setting["epsilon"], setting["delta"], "advanced")
@@ -96,7 +97,7 @@ def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
-    """Appendix C: the K means of an iteration move by at most 2 / N_k together, in l2."""
+    """Appendix C: the joint l2 sensitivity of the K means of an iteration is at most 2 / N_k."""
     k, d = setting["n_components"], setting["n_features"]
     rows, weights = _neighbours(rng, d, k)
     change = weights[0][..., None] * rows[0][:, None] - weights[1][..., None] * rows[1][:, None]
@@ -106,7 +107,7 @@ def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
 def _mean_loss(setting: Setting, rng: np.random.Generator) -> float:
     """Footnote 6: the mean loss of eps'-DP is at most eps'^2 / 2, searched over two outcomes.
 
-    More outcomes lose no more: the loss is convex, and extreme where all ratios are exp(+-eps').
+    Two outcomes suffice: the loss is convex, and extreme if all ratios are exp(+-eps').
     """
     epsilon = setting["epsilon"]
     p = np.append(rng.random(_DRAWS), _randomised_response(epsilon)[0])
@@ -123,7 +124,7 @@ def _mean_loss(setting: Setting, rng: np.random.Generator) -> float:
 def _largest_change(
     statistic: Callable[..., np.ndarray], bound: Callable[[Setting], float]
 ) -> Check:
-    """Search neighbours for the largest change of one component's statistic."""
+    """Return a check that searches for the largest change of one component's statistic."""
 
     def excess(setting: Setting, rng: np.random.Generator) -> float:
         rows, weights = _neighbours(rng, setting["n_features"], setting["n_components"])
@@ -175,9 +176,9 @@ def _trace_change(setting, rows, weights, rng) -> np.ndarray:
 
 
 def _map_trace_change(setting, rows, weights, rng) -> np.ndarray:
-    """Change of the trace in eq. (28), whose means are those of each data set.
+    """Change of the trace in eq. (28), with the means of each data set.
 
-    The other rows' sum runs along an axis, up to the length that N_k - 1 rows in the ball allow.
+    The sum of the other rows is along an axis, of a length up to that of N_k - 1 rows in the ball.
     """
     n, d = setting["n_effective"], setting["n_features"]
     others = np.zeros(d)
@@ -185,7 +186,7 @@ def _map_trace_change(setting, rows, weights, rng) -> np.ndarray:
     traces = []
     for r, w in zip(rows, weights, strict=True):
         mean = (others + w[:, :1] * r) / n
-        pull = n - n / (1.0 + n)  # N_k mu'mu leaves, kappa_0 N_k / (N_k + kappa_0) mu'mu returns
+        pull = n - n / (1.0 + n)  # - N_k mu'mu + kappa_0 N_k / (N_k + kappa_0) mu'mu, negated
         second = (r**2).sum(axis=1) * w[:, 0]
         traces.append((second - pull * (mean**2).sum(axis=1)) / (n + 2.0 * (d + 2.0)))
     return traces[0] - traces[1]
@@ -197,9 +198,9 @@ def _map_trace_bound(setting: Setting) -> float:
 
 
 def _gamma_excluded(setting: Setting, rng: np.random.Generator) -> float:
-    """Part of Gamma outputs that a neighbour cannot give; pure privacy allows none.
+    """Share of Gamma outputs that are impossible for a neighbour; 0 under pure privacy.
 
-    A cluster of N_k rows at 0, against one of them at norm 1.
+    A cluster of N_k rows at 0 is compared with one row at norm 1.
     """
     size = 1.0 / (setting["n_features"] * setting["n_effective"])
     bound = Sensitivity(size, "l1", Neighbours.REPLACE_ONE, "DP-EM, below eq. (16)")
@@ -208,7 +209,7 @@ def _gamma_excluded(setting: Setting, rng: np.random.Generator) -> float:
 
 
 def _wishart_excluded(setting: Setting, rng: np.random.Generator) -> float:
-    """The same of Wishart outputs."""
+    """Share of Wishart outputs that are impossible for a neighbour; see `_gamma_excluded`."""
     d, size = setting["n_features"], 1.0 / setting["n_effective"]
     bound = Sensitivity(size, "trace", Neighbours.REPLACE_ONE, "DP-EM, eq. (27)")
     outputs = Wishart(bound, setting["epsilon"]).release(np.zeros((_DRAWS // 10, d, d)), rng)
@@ -244,7 +245,7 @@ STATEMENTS: dict[str, Check] = {
 
 
 def budget_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Return no data: what a budget buys depends on the rule and the sizes alone.
+    """Return a trial without data: the comparison depends only on the rule and the sizes.
 
     The point has ``epsilon``, and the sizes ``n_components``, ``n_features``, ``n_iter``.
     """
@@ -254,16 +255,16 @@ def budget_trial(point: Point, trial: int, streams: TrialStreams, dataset: None)
 def compose_budget(
     data: TrialData, streams: TrialStreams, *, accounting: str, mean_noise: str
 ) -> dict[str, np.ndarray]:
-    """Return what a rule's noise costs, with Gamma and Wishart noise repaired.
+    """Return the privacy loss of a rule's noise, with corrected Gamma and Wishart noise.
 
     The rule, `accounting` ("cdp" or "advanced") and `mean_noise`, is that of
     `privclust.mixtures.PrivateGaussianMixture`. Returns ``claimed_rho`` by the paper's count of
     releases, ``rho`` by their joint sensitivity, and ``epsilon_<delta>`` at delta = 1e-4 and 1e-6,
-    the least of addition, zCDP and PLD.
+    the least of basic composition, zCDP and PLD.
     """
     corrected = _settings({**data.extra, "variant": "corrected"}, mean_noise)
     share = budget_share(corrected, data.extra["epsilon"], _RULE_DELTA, accounting)
-    # the joint release is not the paper's, so it is counted as it is
+    # the joint release is not in the paper: it is counted as one release
     counted = corrected if mean_noise == "joint" else replace(corrected, variant="paper")
     plan = perturbations(corrected, share).values()
     losses = [noise.claimed for noise in plan]

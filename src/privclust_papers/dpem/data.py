@@ -1,8 +1,8 @@
 """Trials of private mixtures: generated Gaussians, a map, check-ins and life sciences.
 
-Rows lie in the unit ball. A trial's extra has ``test`` (rows held out) and ``n_starts`` where
-densities are scored, ``start`` (means) where all methods begin at one, ``true_means`` where there
-are any, and ``pictured`` where a figure may show the rows.
+Rows are in the unit ball. The extra of a trial may have ``test`` (held-out rows) and ``n_starts``
+for scores of densities, ``start`` (means) if all methods share a start, ``true_means``, and
+``pictured`` if a figure may show the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ GENERATED = "generated as the paper describes"
 
 
 def gaussians_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Three isotropic Gaussians in the plane and a test set of 10 % of their number (Section 6).
+    """Return three isotropic Gaussians in the plane and a test set of 10 % of N (Section 6).
 
     The point has ``n_samples`` N, ``n_starts``, ``geometry``.
     """
@@ -49,11 +49,11 @@ def gaussians_trial(point: Point, trial: int, streams: TrialStreams, dataset: No
 
 
 def map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """People of three categories on a map, one far away in a category of their own (Figure 1).
+    """Return people of three categories on a map, one far away in their own category (Figure 1).
 
-    Scaled to the unit ball by a public box about Germany. The point has ``n_copies``: 1 gives 104
-    people, 50 gives 5,200; and ``start``: ``"uniform"`` in the ball, or ``"near"``, one mean where
-    the far person is and two in the south. The near start is chosen with knowledge of the person.
+    Scaled to the unit ball by the public bounding box of Germany. The point has ``n_copies``: 1
+    gives 104 people, 50 gives 5,200; and ``start``: ``"uniform"`` in the ball, or ``"near"``, one
+    mean at the far person and two in the south. The near start uses knowledge of the person.
     """
     points, labels, far = map_points(point["n_copies"], streams.get("data"))
     X = to_unit_ball(points, MAP_CENTER, MAP_RADIUS)
@@ -72,9 +72,9 @@ _MAP_START = np.array([[8.3, 48.5], [7.0, 51.5], [9.7, 48.5]])
 
 
 def gowalla_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """A random subset of the check-in points, scaled by the public bound of the globe.
+    """Return a random subset of the check-ins, scaled by the public bounds of the globe.
 
-    The point has ``n_samples``, of which 12,563 is 1 % of the paper's points, and ``n_clusters``.
+    The point has ``n_samples`` (12,563 is 1 % of the paper's points) and ``n_clusters``.
     """
     points = random_subset(dataset["points"], point["n_samples"], streams)
     X = to_unit_ball(points, (0.0, 0.0), gowalla.RADIUS)
@@ -83,9 +83,9 @@ def gowalla_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
 
 
 def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """A random split of the principal components into 90 % and 10 %, norm at most 1.
+    """Return a random split of the principal components into 90 % and 10 %, norm at most 1.
 
-    Scaled by the largest norm that the published ranges of the components allow. The point has
+    Scaled by the largest norm within the published ranges of the components. The point has
     ``n_starts``.
     """
     bound = np.linalg.norm(np.maximum(np.abs(lifesci.LOWER), np.abs(lifesci.UPPER)))
@@ -97,14 +97,14 @@ def lifesci_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
 def fit_mixture(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Fit a mixture from each start; methods get the same starts and noise of their own.
+    """Fit a mixture from each start, with the same starts for all methods and independent noise.
 
-    A method that takes no start is fitted as many times, and differs by its noise alone.
+    Fits of a method without starts differ only by their noise.
 
-    A start has equal weights, means uniform in the unit ball (or the data's own start) and
-    spherical covariances, as `privclust.mixtures.PrivateGaussianMixture` describes it. Returns
-    ``weights``, ``means``, ``covariances``, with the starts along the first axis, and, where the
-    method tells, ``floors`` (starts, 3): rates of floored weights, means and covariances.
+    A start has equal weights, means uniform in the unit ball (or the start of the trial) and
+    spherical covariances, as in `privclust.mixtures.PrivateGaussianMixture`. Returns ``weights``,
+    ``means`` and ``covariances``, with starts along the first axis, and, if the method has them,
+    ``floors`` (starts, 3): rates of floored weights, means and covariances.
     """
     rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
     k, d = params.get("n_components", data.extra.get("n_clusters", 1)), data.X.shape[1]
@@ -127,10 +127,10 @@ def fit_mixture(
 def best_of_starts(
     data: TrialData, streams: TrialStreams, *, n_tried: int, **params: Any
 ) -> dict[str, np.ndarray]:
-    """Fit EM from `n_tried` starts uniform in the ball, and keep the one of highest likelihood.
+    """Fit EM from `n_tried` starts uniform in the ball, and keep the most likely fit.
 
-    Returns the outputs of `fit_mixture` for that start. For a private method the choice would cost
-    budget.
+    Returns the outputs of `fit_mixture` for that start. A private method would have to spend budget
+    on the choice.
     """
     tried = replace(data, extra={**data.extra, "n_starts": n_tried})
     tried.extra.pop("start", None)
@@ -152,7 +152,7 @@ def _spherical_start(covariance_type: str, k: int, d: int) -> dict[str, np.ndarr
 def fit_centers(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Return ``centers`` (n_clusters, n_features), found from the start that all methods share."""
+    """Return ``centers`` (n_clusters, n_features), from the common start of all methods."""
     start = data.extra["start"]
     offered = {
         "n_components": len(start),
@@ -163,5 +163,5 @@ def fit_centers(
         "random_state": random_state_for(estimator, streams.get("noise")),
     }
     if "n_components" in signature_of(estimator).parameters:
-        del offered["init"]  # of a mixture the name of a way to start
+        del offered["init"]  # for a mixture this is the name of a method
     return {"centers": centers_of(construct(estimator, params, **COMPLETE, **offered).fit(data.X))}

@@ -25,8 +25,8 @@ from privclust_papers.report.drawing.panels import (
 from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 9.5  # inches, of a table
-_MAX_NATS = 12.0  # below the best that a panel shows
-_NEAR_EM = 0.05  # nats below EM that count as having come near it
+_MAX_NATS = 12.0  # range of a panel below the best value
+_NEAR_EM = 0.05  # gap in nats below which a fit counts as near EM
 _LINEAR_PART = 10.0 / 9.0  # of a symlog axis from 0 to its threshold, in decades, as Matplotlib's
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_corrected", "dp", "dp_corrected", "joint_cdp", "adaptive_cdp"]
@@ -102,7 +102,7 @@ def _degrees(points: np.ndarray) -> np.ndarray:
 
 
 def _off_panel(axis: Axes, points: np.ndarray, name: str) -> str:
-    """Say how many points a panel's limits hide; nothing if none."""
+    """Return a note on the number of points outside of a panel, or an empty text."""
     (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
     is_hidden = ((points < [left, bottom]) | (points > [right, top])).any(axis=1)
     return f"{is_hidden.sum()} of {len(points)} {name} off the panel" if is_hidden.any() else ""
@@ -124,7 +124,7 @@ def _shape(covariance: np.ndarray) -> dict[str, float]:
     else:
         variances, axes = np.linalg.eigh(covariance)
         angle = float(np.degrees(np.arctan2(axes[1, 0], axes[0, 0])))
-    width, height = 2.0 * np.sqrt(np.maximum(variances, 0.0))  # below it by rounding alone
+    width, height = 2.0 * np.sqrt(np.maximum(variances, 0.0))  # negative only by rounding
     return {"width": width, "height": height, "angle": angle}
 
 
@@ -186,10 +186,9 @@ def _with_crossings(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _crossing(gap: pd.Series) -> float:
-    """Return N where a gap falls below the threshold for good; NaN if it never does.
+    """Return the N from which a gap stays below the threshold, or NaN.
 
-    Interpolated in log N and in the logarithm of the gap, which is linear below the threshold:
-    where the curves of a picture with such an axis cross it.
+    Interpolated in log N and in the gap on a symlog axis, as curves in the figure cross the line.
     """
     far = np.flatnonzero(gap.to_numpy() > _NEAR_EM)
     if not len(far):
@@ -204,7 +203,7 @@ def _crossing(gap: pd.Series) -> float:
 
 
 def geometry(results: Results) -> Drawing:
-    """How the crossing points of Figure 2 move with what the paper does not say."""
+    """Crossing points of Figure 2 for settings that the paper does not state."""
     (trials,) = results.trials.values()
     kinds = sorted(trials["geometry"].unique())
     tables = []
@@ -230,7 +229,7 @@ def geometry(results: Results) -> Drawing:
 
 
 def accuracy(results: Results) -> Drawing:
-    """How far below EM a fit is at each budget, as the paper counts it and at equal privacy."""
+    """Gap to EM at each budget, at the paper's nominal budget and at equal privacy."""
     (trials,) = results.trials.values()
     gaps = _gaps_to_em(trials, "epsilon")
     panels = {
@@ -335,7 +334,7 @@ def likelihoods(results: Results) -> Drawing:
 
 
 def table(results: Results) -> Drawing:
-    """Numbers that the paper has no figure for: one row a method and grid point."""
+    """Numbers without a figure in the paper: one row per method and grid point."""
     (summary,) = results.summaries.values()
     points = [c for c in summary.columns if c not in _SUMMARY]
     wide = summary.pivot_table("mean", points, "metric", sort=False).reset_index()
@@ -348,7 +347,7 @@ _SUMMARY = ("metric", "n", "mean", "median", "std", "se", "min", "max")
 
 
 def _shown(results: Results, methods: Sequence[str]):
-    """Yield the trials of each method, and of a user's own, with label and style, if it was run."""
+    """Yield trials, label and style of each method, and of a user's method, that was run."""
     (trials,) = results.trials.values()
     for method in dict.fromkeys([*methods, *results.own]):
         part = trials[trials["method"] == method]
@@ -385,7 +384,7 @@ def _legend_below(axis: Axes) -> None:
 
 
 def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
-    """Return the numbers behind likelihood curves, with how often each floor acted."""
+    """Return the numbers of likelihood curves, with the rates of the floors."""
     spread = ["beyond", "worst", "variance"]
     metrics = ["loss", "lower_quartile", "upper_quartile", "mean_error", *spread, *_FLOORS]
     groups = trials.groupby(["method", "label", x], sort=False)

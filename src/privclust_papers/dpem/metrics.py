@@ -18,14 +18,14 @@ _FLOORS = tuple(f"floored_{name}" for name in _PARAMETERS)
 
 
 def evaluate_density(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Test log-likelihood per point over the starts: quartiles, and rates of the floors.
+    """Return quartiles over starts of the test log-likelihood per point, and rates of the floors.
 
-    ``loss`` is minus the median over the starts, so that less is better, as claims compare it;
-    ``lower_quartile`` and ``upper_quartile`` bound the interquartile range of the paper's figures.
-    With true means, ``mean_error`` is the median distance to them; of spherical components,
-    ``variance`` is the mean over components, median over starts. With a reference (EM), single
-    fits are held against its median: ``beyond`` is the share of starts more than 0.05 nats below
-    it, ``worst`` the largest distance. The fitted parameters of the first start are kept as arrays.
+    ``loss`` is minus the median over the starts, since claims expect smaller values to be better.
+    ``lower_quartile`` and ``upper_quartile`` are as in the paper's figures. With true means,
+    ``mean_error`` is the median distance to them. For spherical components, ``variance`` is the
+    mean over components, median over starts. With a reference (EM), single fits are compared with
+    its median: ``beyond`` is the share of starts more than 0.05 nats below, ``worst`` the largest
+    gap. The fitted parameters of the first start are kept as arrays.
     """
     scores = _scores(data.extra["test"], outputs)
     low, middle, high = np.quantile(scores, [0.25, 0.5, 0.75])
@@ -54,13 +54,12 @@ def _scores(test: np.ndarray, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """How much the means tell of the one who is far away, and where they are.
+    """Return how much the means reveal of the far person, and their errors.
 
-    ``exposure``: distance of the nearest released mean to the nearest person from far away;
-    ``hidden``: 0 where that is below a hundredth of the ball's radius, else 1; ``mean_error``:
-    distance of the means to those of the categories; ``em_distance``: to those of the reference,
-    EM, and ``log_em_distance`` its decimal logarithm, since single means fly far off. In units of
-    the ball.
+    ``exposure``: smallest distance of a released mean to a far person; ``hidden``: 0 if that is
+    below 0.01, else 1; ``mean_error``: distance of the means to those of the categories;
+    ``em_distance``: to those of the reference, EM; ``log_em_distance``: its decimal logarithm,
+    since some means are far away. All in units of the ball's radius.
     """
     distances = np.linalg.norm(outputs["means"][0][:, None] - data.extra["far"][None], axis=2)
     picture = {"points": data.X, "categories": data.y} if data.extra["pictured"] else {}
@@ -75,14 +74,14 @@ def evaluate_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str
 
 
 def evaluate_centers(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Normalised intra-cluster variance (NICV), and the centers."""
+    """Return the normalised intra-cluster variance (NICV), and the centers."""
     nicv = normalised_intracluster_variance(data.X, outputs["centers"])
     picture = {"points": data.X} if data.extra["pictured"] else {}
     return {"nicv": nicv, "centers": outputs["centers"], **picture}
 
 
 def _floors_and_first(outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Mean rates of the floors, NaN where nothing gets noise; the first start, for pictures."""
+    """Return mean rates of the floors (NaN without noise), and the first start for figures."""
     rates = outputs["floors"].mean(axis=0) if "floors" in outputs else [np.nan] * len(_FLOORS)
     first = {name: outputs[name][0] for name in _PARAMETERS}
     return {**dict(zip(_FLOORS, rates, strict=True)), **first}

@@ -26,16 +26,16 @@ MAP_RADIUS = float(np.hypot(5.0, 4.25))
 """Half the diagonal of that box in degrees: its corners have norm 1 after `to_unit_ball`."""
 
 N_PEOPLE = 104
-"""Number of people on the map: one of them from far away."""
+"""Number of people on the map, one of them far away."""
 
 _NORM_TOLERANCE = 1e-12
-_REGION_SPREAD = 0.3  # in degrees, of the people who are from far away
+_REGION_SPREAD = 0.3  # in degrees, of the far people
 _FAR_REGION = (7.0, 51.4)  # North Rhine-Westphalia
 
 
 @dataclass(frozen=True)
 class _Town:
-    """A town: longitude and latitude, spread of its people in degrees, their number, category."""
+    """A town: longitude and latitude, spread in degrees, number and category of its people."""
 
     center: tuple[float, float]
     spread: float
@@ -56,18 +56,18 @@ _TOWNS = (
 def map_points(
     n_copies: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return points, labels and the rows from far away, of people on a map.
+    """Return points and labels of people on a map, and the rows of the far people.
 
-    Stands for the data of Figure 1 of the paper, 104 people simulated from rates that a statistics
-    office published by marital status and place of origin; neither the rates nor the points are
-    available. Here everything is generated. 103 people live in six towns of Baden-Wuerttemberg,
-    the single in the west and the divorced or widowed in the east. One, the only one who is
-    married, lives in North Rhine-Westphalia: EM finds that position as the mean of a component.
+    A substitute for the data of Figure 1 of the paper: 104 people simulated from published rates by
+    marital status and place of origin. Neither the rates nor the points are available. Here 103
+    people live in six towns of Baden-Wuerttemberg, single people in the west, divorced or widowed
+    people in the east. The only married person lives in North Rhine-Westphalia: EM finds this
+    position as the mean of a component.
 
     Parameters
     ----------
     n_copies : int
-        How many times as many people as in the paper's panel A, >= 1; panel C has 50.
+        Factor of the number of people in the paper's panel A, >= 1; 50 for panel C.
     rng : numpy.random.Generator
 
     Returns
@@ -92,8 +92,8 @@ def map_points(
 def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndarray:
     """Return points, shifted and scaled so that a public ball becomes the unit ball.
 
-    Center and radius must not be computed from the points, or they would leak. A ValueError says
-    that the shapes do not fit, the radius is out of range, or a point is not in the ball.
+    Center and radius must not depend on the points. Raises a ValueError if the shapes do not match,
+    the radius is out of range, or a point is not in the ball.
     """
     points, center = _fitting(points, center, radius)
     scaled = (points - center) / radius
@@ -114,7 +114,7 @@ def from_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.nd
 
 
 def _fitting(points: ArrayLike, center: ArrayLike, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and center as arrays whose shapes fit."""
+    """Return points and center as arrays of matching shapes, or raise a ValueError."""
     check_real("radius", radius)
     points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)
     if points.ndim != 2 or center.shape != points.shape[1:]:

@@ -1,4 +1,4 @@
-"""What is computed without sampling: Figure 1, and how near a small chain is to its target."""
+"""Computations without sampling: Figure 1, and the convergence of a small chain."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from privclust_papers.dpsc.exact_chain import total_variation_curve
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.settings.config import ConfigError
 
-_ORDER_ONE = 1.0  # what the paper calls O(1): the distance of two random lines in square mean
-_SPREAD = 0.1  # of the angles of rows about a line, in radians
+_ORDER_ONE = 1.0  # the paper's O(1): root mean square distance of two random lines
+_SPREAD = 0.1  # standard deviation of the angles of rows about a line, in radians
 _SHAPES = ("lines", "circle")
 
 
 def circle_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Points evenly spaced on the unit circle, and one more: here, or there (Figure 1).
+    """Return evenly spaced points on the unit circle, and one more at two places (Figure 1).
 
-    The point has ``n_points``; the paper does not say how many it draws. Nothing is random.
+    The point has ``n_points``, which the paper does not state. Nothing is random.
     """
     pair = circle_instability(point["n_points"])
     names = ("added", "subspaces", "costs", "distance")
@@ -33,7 +33,7 @@ def circle_trial(
 def fit_circle(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster both data sets by a method without privacy; ``costs`` (2,) of eq. (3)."""
+    """Cluster both data sets by a method without privacy; return ``costs`` (2,) of eq. (3)."""
     costs = []
     for row in data.extra["added"]:
         X = np.vstack([data.X, row])
@@ -43,11 +43,11 @@ def fit_circle(
 
 
 def evaluate_circle(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """How far one row moves the optimum, which is the local sensitivity there.
+    """Return the change of the optimum by one row, the local sensitivity.
 
-    ``distance``: Wasserstein distance of the two optima. ``shortfall``: how far it is below 1.
-    ``gap``: by how much the method's cost exceeds the optimum's, the worse of the two. Points and
-    lines are kept as arrays.
+    ``distance``: Wasserstein distance of the two optima. ``shortfall``: 1 minus the distance, at
+    least 0. ``gap``: the larger excess of the method's cost over the optimum. Points and lines are
+    kept as arrays.
     """
     extra = data.extra
     return {
@@ -63,11 +63,11 @@ def evaluate_circle(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
 def chain_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """A few unit rows in the plane, whose chain on labels is a matrix of moderate size.
+    """Return a few unit rows in the plane, for which the chain on labels is a small matrix.
 
-    The point has ``n_samples``, at most 7; ``shape``: "lines", half of the rows about each of two
-    lines at right angles, with random angles to them, or "circle", evenly spaced lines at a random
-    turn, of which no two are best; ``n_sweeps``.
+    The point has ``n_samples``, at most 7; ``n_sweeps``; and ``shape``: "lines", half of the rows
+    about each of two lines at right angles, or "circle", evenly spaced lines at a random angle,
+    without a unique optimum.
     """
     n, rng = point["n_samples"], streams.get("data")
     if point["shape"] == "lines":
@@ -83,10 +83,10 @@ def chain_trial(
 def follow_exact_chain(
     data: TrialData, streams: TrialStreams, *, epsilon: float, init: str
 ) -> dict[str, np.ndarray]:
-    """Compute how far a Gibbs chain of k = 2, q = 1 is from its target, without sampling.
+    """Return the distance of a Gibbs chain of k = 2, q = 1 from its target, without sampling.
 
     The start is ``"random"`` or ``"optimum"``: the best two lines in random order, taken from the
-    data as the paper's starts are. Returns ``sweep`` and ``total_variation``, about ten a decade.
+    data like the paper's starts. Returns ``sweep`` and ``total_variation``, about ten per decade.
     """
     n_sweeps, is_best = data.extra["n_sweeps"], init == "optimum"
     start = circle_optimum(data.X)[0] if is_best else init
@@ -96,9 +96,9 @@ def follow_exact_chain(
 
 
 def evaluate_exact_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Total variation distance from the target.
+    """Return the total variation distance from the target.
 
-    ``final_distance``: after the last sweep; rounding adds about 1e-15 a sweep. Arrays: ``sweep``,
-    ``total_variation``.
+    ``final_distance``: after the last sweep; rounding adds about 1e-15 per sweep. Arrays:
+    ``sweep``, ``total_variation``.
     """
     return {"final_distance": outputs["total_variation"][-1], **outputs}

@@ -1,11 +1,11 @@
-r"""Two lines in the plane, exactly, and how far one point moves them (Figure 1 of the paper).
+r"""The best two lines in the plane, exactly, and their change by one point (Figure 1 of the paper).
 
-With angles doubled a line is one point of a circle. For a set of rows
+With doubled angles a line is one point of a circle. For rows
 :math:`x_j = \rho_j (\cos t_j, \sin t_j)` with :math:`h = |\sum_j \rho_j^2 e^{2 i t_j}|` the largest
-eigenvalue of :math:`\sum x_j x_j'` is :math:`(\sum \rho_j^2 + h) / 2`, so that the best line leaves
-:math:`(\sum \rho_j^2 - h) / 2`. Which of two lines is nearer changes at their two bisectors, hence
-both clusters of an optimum are arcs in doubled angles, and of those there are
-:math:`O(n^2)`, each with a cost from prefix sums.
+eigenvalue of :math:`\sum x_j x_j'` is :math:`(\sum \rho_j^2 + h) / 2`, so that the cost of the best
+line is :math:`(\sum \rho_j^2 - h) / 2`. The nearer of two lines changes at their two bisectors.
+Both clusters of an optimum are therefore arcs in doubled angles. There are :math:`O(n^2)` arcs,
+each with a cost from prefix sums.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ _BLOCK_ENTRIES = 1 << 20  # arcs compared at once
 class CircleInstability:
     """Two data sets that differ in one row, and their best lines."""
 
-    points: np.ndarray  # (n_points, 2): what they share: evenly spaced on the unit circle
-    # (2, 2): the row that the first has, and the one that the second has in its place
-    added: np.ndarray
-    subspaces: np.ndarray  # (2, 2, 2, 1): the best two lines of either
+    points: np.ndarray  # (n_points, 2): common points, evenly spaced on the unit circle
+    added: np.ndarray  # (2, 2): the differing row of the first and of the second set
+    subspaces: np.ndarray  # (2, 2, 2, 1): the best two lines of each set
     costs: tuple[float, float]  # their costs, eq. (3)
-    distance: float  # Wasserstein distance of the two optima, eq. (2): what one row moves
+    distance: float  # Wasserstein distance of the two optima, eq. (2)
 
 
 def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     r"""Return the best two lines through the origin for rows in the plane, and their cost.
 
-    It is the global minimum of eq. (3) of Y. Wang, Y.-X. Wang and A. Singh, "Differentially private
-    subspace clustering", NIPS 2015, with d = 2, k = 2, q = 1, found by comparing all partitions
-    into two arcs: O(n^2) time. `X` is finite, of magnitude up to 1e100, or it is a ValueError.
-    Lines are unit vectors (2, 2, 1), of several optima the first that is found; the cost is the
-    mean squared distance to the nearer line.
+    The result is the global minimum of eq. (3) of Y. Wang, Y.-X. Wang and A. Singh, "Differentially
+    private subspace clustering", NIPS 2015, with d = 2, k = 2, q = 1, over all partitions into two
+    arcs, in O(n^2) time. Lines are unit vectors (2, 2, 1); of several optima the first is returned.
+    The cost is the mean squared distance to the nearer line. Raises a ValueError unless `X` is
+    finite and of magnitude up to 1e100.
     """
     X = _checked(X)
     largest = np.abs(X).max() or 1.0
@@ -59,24 +58,23 @@ def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
 
 
 def circle_instability(n_points: int = 16) -> CircleInstability:
-    r"""Show how far one row moves the optimum of points evenly spaced on the circle (Figure 1).
+    r"""Return the change of the optimum by one row, for evenly spaced points (Figure 1).
 
-    The points alone are N lines, evenly spaced (N = n_points, or half of it where that is even),
-    and turning two perpendicular lines by :math:`\pi / N` costs nothing: one more row decides. It
-    is put where it draws one line of the optimum to itself, and then at the angle :math:`\phi`, a
-    multiple of :math:`\pi / N`, nearest to 45 degrees from there, where it draws both lines along.
-    They move by :math:`2 \sin \min(\phi, \pi / 2 - \phi)` in Wasserstein distance: :math:`\sqrt 2`
-    where n_points is a multiple of 8, and towards that for all others as there are more. The
-    diameter of the space is 2. With n rows, replacing one is thus of order 1 for every n: the local
-    sensitivity does not fall.
+    The points lie on N evenly spaced lines (N = n_points, or half of an even n_points). Turning
+    two perpendicular lines by :math:`\pi / N` does not change their cost, so that one more row
+    decides. This row is placed on a line of the optimum, and then at the angle :math:`\phi` from
+    there, the multiple of :math:`\pi / N` nearest to 45 degrees, which turns both lines. The
+    Wasserstein distance is :math:`2 \sin \min(\phi, \pi / 2 - \phi)`: :math:`\sqrt 2` if n_points
+    is a multiple of 8, and in the limit of many points. The diameter of the space is 2. The local
+    sensitivity to a replaced row is thus of order 1 for every n.
 
-    The paper does not say how many points it draws; fewer than 5 are a ValueError.
+    The paper does not state its number of points; fewer than 5 raise a ValueError.
     """
     check_integer("n_points", n_points, minimum=5)
     angles = 2.0 * np.pi * np.arange(n_points) / n_points
     points = np.column_stack([np.cos(angles), np.sin(angles)])
     n_lines = n_points // 2 if n_points % 2 == 0 else n_points
-    # the middle of half of the lines, or of one more than half: between two lines, or on one
+    # the middle of half of the lines (or of one more): between two lines, or on one
     start = 0.5 * np.pi / n_lines if n_lines % 4 == 0 else 0.0
     turn = np.pi / n_lines * round(n_lines / 4)
     where = start + np.array([0.0, turn])
@@ -93,7 +91,7 @@ def circle_instability(n_points: int = 16) -> CircleInstability:
 
 
 def _best_arc(sums):
-    """Return where the arc begins and ends whose mass and the rest's are largest together."""
+    """Return begin and end of the arc that maximises the total h of arc and complement."""
     n = len(sums) - 1
     largest, ends = -np.inf, (0, 0)
     for begin in range(0, n, size := max(1, _BLOCK_ENTRIES // n)):

@@ -1,7 +1,7 @@
 """Trials of private subspace clustering: generated subspaces, and faces.
 
-Fits find in a trial's extra ``n_clusters``, ``dimension``, ``n_sweeps`` of Gibbs samplers,
-``delta`` and ``truth``, the subspaces (k, d, q); they return ``bases``, an array of that shape.
+The extra of a trial has ``n_clusters``, ``dimension``, ``n_sweeps`` of Gibbs samplers, ``delta``
+and ``truth``, the subspaces (k, d, q); fits return ``bases``, an array of that shape.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from privclust_papers.settings.dotted import COMPLETE, construct
 
 GENERATED = "generated as the paper describes"
 STARTS = ("ssc", "lrr")
-"""Labels that `share_labels` finds and that a Gibbs sampler may start from."""
+"""Solvers of shared labels from which a Gibbs sampler may start."""
 PRIVATE_STARTS = {"sulq": SuLQKPlanes, "moments": MomentSubspaceClustering}
-"""What a fit may spend a part of its budget on, to start from it."""
+"""Private methods for a start, which spend a share of the budget."""
 _RECORDS = ("sweep", "statistic", "aligned_statistic", "subspaces")
 _N_RECORDS = 100  # of a chain, as in Figure 3
-_FIRST_RECORDS = 30  # sweeps that are all recorded
+_FIRST_RECORDS = 30  # the first sweeps are all recorded
 
 
 def mixture_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Points near random subspaces (Section 5). The truth is the subspaces they were drawn from.
+    """Return points near random subspaces (Section 5); the truth is these subspaces.
 
     The point has ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``, ``noise`` and
     ``n_sweeps``.
@@ -48,14 +48,14 @@ def mixture_trial(
 def yale_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
 ) -> TrialData:
-    """Images of random people (Section 5), prepared as the paper does, with labels.
+    """Return images of random people (Section 5), prepared as in the paper, with labels.
 
-    People are drawn from those of whom no image is missing. The images of each are projected onto
+    People are drawn from those without missing images. The images of each person are projected onto
     the affine subspace of their largest principal components, which uses the labels and is not
-    private; then a Gaussian matrix maps all into fewer dimensions, and rows are scaled to norm 1,
-    or with ``rows: largest`` by the largest norm of all, and get normal noise of ``noise``.
-    The paper names no true subspaces: the truth here is, of each person, the linear subspace that
-    the prepared rows are nearest to.
+    private. A Gaussian matrix then maps all images into fewer dimensions. Rows are scaled to norm
+    1, or with ``rows: largest`` by the largest norm, and Gaussian noise of ``noise`` is added. The
+    paper names no true subspaces: the truth here is the best-fitting linear subspace of the
+    prepared rows of each person.
 
     The point has ``n_samples``, spread evenly over ``n_clusters`` people; ``dimension`` of the
     affine and the linear subspaces, ``n_features`` and ``n_sweeps``; and may have ``rows``
@@ -95,7 +95,7 @@ def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
 
 
 def _extra(point: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:
-    """Return what methods and metrics need beside the rows; delta is 1/(n ln n), as in Figure 2."""
+    """Return the extra of a trial, with delta = 1/(n ln n), as in Figure 2."""
     n, settings = point["n_samples"], ("n_clusters", "dimension", "n_sweeps")
     extra = {name: point[name] for name in settings}
     return extra | {"delta": 1.0 / (n * math.log(n)), "truth": truth}
@@ -109,10 +109,10 @@ def share_labels(
     shard: int,
     n_shards: int,
 ) -> dict[str, np.ndarray]:
-    """Find the labels by SSC, LRR and TSC of an instance's rows, once for all methods.
+    """Return the labels of SSC, LRR and TSC for the rows of an instance, once for all methods.
 
-    They do not depend on epsilon. Gibbs samplers start from some, and the clusterings without
-    privacy are made of them. Returns ``ssc``, ``lrr`` and ``tsc``, shape (n,), int64.
+    Gibbs samplers start from them, and clusterings without privacy use them. They do not depend on
+    epsilon. Returns ``ssc``, ``lrr`` and ``tsc``, shape (n,), int64.
     """
     from privclust_papers.dpsc.solvers import SOLVERS, solver
 
@@ -122,7 +122,7 @@ def share_labels(
     data, rng = trial_data(point, trial, streams, dataset), streams.get("init")
     labels = {}
     with warnings.catch_warnings():
-        # a column of SSC that has not quite converged is part of the method
+        # columns of SSC that have not quite converged are part of the method
         warnings.filterwarnings("ignore", message=".*did not reach tol")
         for name in SOLVERS:
             model = solver(name, data.extra["n_clusters"], rng)
@@ -133,15 +133,13 @@ def share_labels(
 def fit_subspaces(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster a trial's rows by any method, which gets what its class accepts.
+    """Cluster a trial's rows by any method, with the arguments that its class accepts.
 
-    Private methods draw rows in to the unit ball, each by itself. Of the parameters ``base`` may be
-    the name of a solver (`privclust_papers.dpsc.solvers.SOLVERS`); ``init: ssc`` or ``lrr`` names
-    shared labels to start from, found without privacy; ``init: sulq`` or ``moments`` is a private
-    start (`PRIVATE_STARTS`), for which ``share`` of epsilon, a half unless given, is
-    spent; a method with a delta spends a half of delta on it as well. Returns further, of a sampler
-    that keeps samples, ``kept`` (n_kept, k, d, q), float32; of a method with a budget its
-    ``epsilon``.
+    Private methods clip rows to the unit ball. The parameter ``base`` may be the name of a solver
+    (`privclust_papers.dpsc.solvers.SOLVERS`). ``init: ssc`` or ``lrr`` starts from shared labels,
+    without privacy. ``init: sulq`` or ``moments`` is a private start (`PRIVATE_STARTS`), which
+    spends ``share`` of the budget, by default a half. Besides ``bases``, a sampler that keeps
+    samples returns ``kept`` (n_kept, k, d, q), float32, and a method with a budget ``epsilon``.
     """
     model = fitted(estimator, params, data, streams)
     outputs = {"bases": model.subspaces_}
@@ -155,9 +153,9 @@ def fit_subspaces(
 def fit_chain(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Run a Gibbs sampler and return what it recorded: at first sweeps and about a hundred later.
+    """Run a Gibbs sampler and return records of the first sweeps and of about a hundred later.
 
-    That is ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,), and ``subspaces``
+    Returns ``sweep``, ``statistic`` and ``aligned_statistic`` (n_records,), and ``subspaces``
     (n_records, k, d, q).
     """
     every = max(data.extra["n_sweeps"] // _N_RECORDS, 1)
@@ -168,7 +166,7 @@ def fit_chain(
 
 
 def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
-    """Construct a method with what its class accepts of the trial; see `fit_subspaces`."""
+    """Construct a method with the arguments that its class accepts; see `fit_subspaces`."""
     from privclust_papers.dpsc.solvers import solver
 
     noise, params = streams.get("noise"), dict(params)
@@ -183,7 +181,7 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
     elif isinstance(init, str) and init in PRIVATE_STARTS:
         epsilon, share = params["epsilon"], params.pop("share", 0.5)
         params["epsilon"], of_start = (1.0 - share) * epsilon, share * epsilon
-        if "delta" in signature_of(estimator).parameters:  # both have normal noise, and one delta
+        if "delta" in signature_of(estimator).parameters:  # both have Gaussian noise and one delta
             params["epsilon"], of_start = (
                 epsilon_of_share(epsilon, offered["delta"], part) for part in (1.0 - share, share)
             )
@@ -198,18 +196,18 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
 
 
 def epsilon_of_share(epsilon: float, delta: float, share: float) -> float:
-    """Return the epsilon of a part of what normal noise may tell at (epsilon, delta).
+    """Return the epsilon of a share of the Gaussian budget (epsilon, delta).
 
-    Parts are of the squared ratio of sensitivity and deviation, and add up.
+    Shares are of the squared ratio of sensitivity and standard deviation, and add up.
     """
     target = math.sqrt(share) * gaussian_share(epsilon, delta)
     return float(brentq(lambda e: gaussian_share(e, delta) - target, 1e-3 * epsilon, epsilon))
 
 
 def fitted(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
-    """Fit a method without warnings of what is known without a fit."""
+    """Fit a method without its expected warnings."""
     with warnings.catch_warnings():
-        # noise takes most rows out of the ball, starts without privacy leave no guarantee, and most
-        # of Figure 2 lies outside the condition of Theorem 3.1
+        # expected: most noisy rows are outside the ball, starts without privacy leave no guarantee,
+        # and most of Figure 2 is outside the condition of Theorem 3.1
         warnings.simplefilter("ignore", UserWarning)
         return method_for(estimator, params, data, streams).fit(data.X)

@@ -1,12 +1,12 @@
 r"""The Gibbs chain of subspace clustering in the plane without Monte Carlo.
 
-For d = 2, q = 1, k = 2 and few rows the chain on label vectors is a matrix: a sweep takes labels z
-to subspaces, two independent angles of density :math:`\exp(\epsilon/2 \, u' A_l u)`, eq. (12), and
-those to labels z', eq. (11). Integrals over angles are sums over a uniform grid, which for these
-periodic analytic functions converge faster than any power of its spacing.
+For d = 2, q = 1, k = 2 and few rows the chain on label vectors is a matrix. A sweep draws subspaces
+given labels z, two independent angles of density :math:`\exp(\epsilon/2 \, u' A_l u)`, eq. (12),
+then labels z' given the subspaces, eq. (11). Integrals over angles are sums over a uniform grid,
+which converge faster than any power of its spacing for these periodic analytic functions.
 
-After a sweep the subspaces are an exact draw given the labels, as they are under the target (10).
-So the total variation distance of a state (z, S) from the target is that of its labels alone.
+After a sweep the subspaces are an exact draw given the labels, as under the target (10). The total
+variation distance of a state (z, S) from the target is therefore that of its labels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privclust.privacy.accounting import check_epsilon
 
 MOST_ROWS = 7
 _NORM_ROUNDING = 1e-9
-_BLOCK_PAIRS = 1 << 14  # pairs of angles whose label probabilities are found together
+_BLOCK_PAIRS = 1 << 14  # pairs of angles per block
 
 
 def exact_chain(
@@ -32,16 +32,16 @@ def exact_chain(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the transition matrix of the chain on labels and its stationary distribution.
 
-    Both are found independently: the matrix by quadrature over pairs of angles, the distribution
+    Both are computed independently: the matrix by quadrature over pairs of angles, the distribution
     from eq. (10) of Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering",
     NIPS 2015, with the subspaces integrated out, :math:`p(z) \propto \prod_l e^{\epsilon\, tr(A_l)
     / 4} I_0(\epsilon (\lambda_1 - \lambda_2)/4)` with the eigenvalues of :math:`A_l = \sum_{z_i =
     l} x_i x_i'`.
 
-    `X` has at most 7 rows in the plane, of norms at most 1; `n_angles` is the size of the grid on
-    half a turn, None for 16 + 10 sqrt(epsilon n_samples), where errors are those of rounding. The
+    `X` has at most 7 rows in the plane, of norms at most 1. `n_angles` is the size of the grid on
+    half a turn, None for 16 + 10 sqrt(epsilon n_samples), where only rounding errors remain. The
     matrix (2^n, 2^n) has the probability of labels z' (column) a sweep after z (row); bit i of an
-    index is the label of row i. A parameter out of its range is a ValueError.
+    index is the label of row i. Raises a ValueError if a parameter is out of its range.
     """
     X, n_angles = _checked(X, epsilon, n_angles)
     weights = _angle_weights(X, epsilon, n_angles)
@@ -65,21 +65,20 @@ def total_variation_curve(
 ) -> np.ndarray:
     r"""Return the distance of the chain's state from its target after sweeps 1, 2, ... (n_sweeps,).
 
-    It is the total variation distance of labels and subspaces. A chain that is g away from the
-    target after so many sweeps, on every data set that may occur, is :math:`(\epsilon, (1 +
-    e^\epsilon) g)`-differentially private.
+    This is the total variation distance of labels and subspaces. If it is at most g for every
+    possible data set, the chain is :math:`(\epsilon, (1 + e^\epsilon) g)`-differentially private.
 
     The chain starts at `init`: two uniform subspaces, or given bases, as in
-    `GibbsSubspaceClustering`. If not `is_ordered`, given bases are in random order. The target does
-    not change if labels are exchanged, nor does the chain; so this is the distance when subspaces'
-    names are forgotten. Other parameters and errors are those of `exact_chain`.
+    `GibbsSubspaceClustering`. If not `is_ordered`, given bases are in random order; since chain and
+    target are symmetric in the labels, this ignores the order of subspaces. Other parameters and
+    errors are those of `exact_chain`.
     """
     X, n_angles = _checked(X, epsilon, n_angles)
     check_integer("n_sweeps", n_sweeps, minimum=1)
     transition, stationary = exact_chain(X, epsilon, n_angles)
     law = _first_labels(X, epsilon, init, n_angles)
     if not is_ordered:
-        law = 0.5 * (law + law[::-1])  # all labels exchanged: all bits of the index turned
+        law = 0.5 * (law + law[::-1])  # exchanged labels: all bits of the index flipped
     distances = np.empty(n_sweeps)
     for t in range(n_sweeps):
         distances[t] = 0.5 * np.abs(law - stationary).sum()
@@ -88,7 +87,7 @@ def total_variation_curve(
 
 
 def labels_of_states(n_samples: int) -> np.ndarray:
-    """Return the labels that indices of states stand for, shape (2^n_samples, n_samples)."""
+    """Return the labels of all states, shape (2^n_samples, n_samples)."""
     return (np.arange(2**n_samples)[:, None] >> np.arange(n_samples)) & 1
 
 
@@ -109,13 +108,13 @@ def _first_labels(X, epsilon, init, n_angles):
 
 
 def _exponents(X, epsilon, n_angles):
-    """epsilon / 2 (u' x)^2, (n_samples, n_angles), at angles that cover half a turn."""
+    """Return epsilon / 2 (u' x)^2, (n_samples, n_angles), at angles over half a turn."""
     angles = np.pi * np.arange(n_angles) / n_angles
     return 0.5 * epsilon * (X @ np.stack([np.cos(angles), np.sin(angles)])) ** 2
 
 
 def _angle_weights(X, epsilon, n_angles):
-    """Probability of each angle given each label vector, (2, 2^n, n_angles)."""
+    """Return the probability of each angle given each label vector, (2, 2^n, n_angles)."""
     labels = labels_of_states(len(X))
     logs = np.stack([1 - labels, labels]) @ _exponents(X, epsilon, n_angles)
     return np.exp(logs - logsumexp(logs, axis=2, keepdims=True))
@@ -132,7 +131,7 @@ def _label_probabilities(X, epsilon, n_angles, pairs):
 
 
 def _products(first, second):
-    """Products over rows of the chances of their labels; exponents are (n_samples, n_pairs)."""
+    """Return products over rows of label probabilities; exponents are (n_samples, n_pairs)."""
     products = np.ones((first.shape[1], 1))
     for difference in second - first:  # the next row is the next higher bit
         products = np.hstack([products * expit(s * difference)[:, None] for s in (-1.0, 1.0)])
@@ -140,7 +139,7 @@ def _products(first, second):
 
 
 def _stationary(X, epsilon):
-    """Label part of eq. (10), by Bessel functions."""
+    """Return the distribution of labels under eq. (10), by Bessel functions."""
     labels = labels_of_states(len(X))
     logs = np.zeros(len(labels))
     for mine in (1 - labels, labels):

@@ -48,9 +48,9 @@ _STARTS = (
     "sulq_restarts",
     "moments",
     "kplanes_ssc",
-)  # seven lines; the table has all that were run
+)  # seven lines; the table has all methods
 _AS_PRINTED = ("sa_ssc", "exp_ssc")  # at usual budgets, next to private methods
-_USUAL_BUDGETS = {  # seven lines a panel; the table has all that were run
+_USUAL_BUDGETS = {  # seven lines per panel; the table has all methods
     "methods of the paper": (
         "sa_ssc_corrected",
         "gibbs_random",
@@ -77,17 +77,17 @@ _DATA_SETS = {
 }
 _AXES = {"cost": "k-means cost, eq. (3)", "distance": "Wasserstein distance, eq. (2)"}
 _METRICS = (*_AXES, *(f"{metric}_last" for metric in _AXES), *(f"relative_{m}" for m in _AXES))
-_STATISTIC = "test statistic"  # between 0 and 1, which is the paper's axis too
+_STATISTIC = "test statistic"  # between 0 and 1, as on the paper's axis
 _QUARTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 _GREY = {"color": "#bbbbbb", "linewidth": 1.2}
 _DOTTED = {"color": "#000000", "linestyle": ":", "linewidth": 1.0}
 _SHOWN_POINTS = 16  # of Figure 1
 _SHAPES = {"lines": "rows about two lines", "circle": "evenly spaced rows"}
 _ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
-_LEAST_DISTANCE = 1e-9  # drawn; rounding lies below
+_LEAST_DISTANCE = 1e-9  # lower limit of the axis, above rounding errors
 _SCALE_TICKS = (1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CHAIN_WIDTH = 0.9  # points
-_CONVERGED = 1.1  # of the potential scale reduction, below which chains count as mixed
+_CONVERGED = 1.1  # potential scale reduction below which chains count as mixed
 
 
 def fig1(results: Results) -> Drawing:
@@ -128,7 +128,7 @@ def fig2(results: Results) -> Drawing:
 
 
 def beyond(results: Results) -> Drawing:
-    """Private methods at one (epsilon, delta), as they are released."""
+    """Released results of private methods at equal (epsilon, delta)."""
     text = (
         "Gibbs samplers (exp.): the last sample. Every solid curve is (ε, 1/(n ln n))-DP, Gibbs "
         "samplers in the limit of many sweeps. Dotted: without privacy."
@@ -153,7 +153,7 @@ def _utility(
     text: str,
     released: bool = False,
 ) -> Drawing:
-    """Draw rows of panels, each a metric of some methods, a column a data set."""
+    """Draw panels with a row per metric and set of methods, and a column per data set."""
     table = statistics(results.trials, ["epsilon"], _METRICS, _QUARTILES)
     tables = {name: results.trials[name] for name in _DATA_SETS if name in results.trials}
     with canvas(_WIDTH, 1.6 + 3.0 * len(rows), results.trials) as figure:
@@ -255,7 +255,7 @@ def fig3(results: Results) -> Drawing:
 
 
 def scaling(results: Results) -> Drawing:
-    """Distance against the ambient dimension, and against the number of rows, all else the same."""
+    """Distance against the ambient dimension, and against the number of rows."""
     tables = []
     with canvas(_WIDTH, 8.0, results.trials) as figure:
         upper, lower = figure.subfigures(2, 1)
@@ -330,7 +330,7 @@ def frontier(results: Results) -> Drawing:
 def _usual_budgets(
     panels: Sequence[Axes], results: Results, part: pd.DataFrame, shown: pd.DataFrame
 ) -> None:
-    """Draw the distances on one data set: methods of the paper, and those that came later."""
+    """Draw the distances on one data set, for methods of the paper and for later methods."""
     n, k, d, q = _sizes(part)
     low, high = limits(part["epsilon"])
     here = shown[(shown["n_samples"] == n) & (shown["n_features"] == d)]
@@ -360,7 +360,7 @@ def _printed_at(results, n, d, low, high):
 
 
 def faces(results: Results) -> Drawing:
-    """Distance and cost on the faces, by how their rows are prepared."""
+    """Distance and cost on the faces, by preparation of the rows."""
     (trials,) = results.trials.values()
     keys = ["rows", "noise"]
     metrics = {"distance": _AXES["distance"], "relative_cost": "cost, k-plane without privacy = 1"}
@@ -397,7 +397,7 @@ def faces(results: Results) -> Drawing:
 
 
 def threshold(results: Results) -> Drawing:
-    """How often TSC's components are the subspaces, and how far theirs are, by the rows."""
+    """Errors of TSC's components and their subspaces, by number of rows."""
     (trials,) = results.trials.values()
     keys = ["n_features", "noise", "decay"]
     table = statistics(results.trials, [*keys, "n_samples"], ["mismatch", "distance"])

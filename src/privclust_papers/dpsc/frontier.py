@@ -1,4 +1,4 @@
-"""How near private unions of subspaces come to the truth, and what a release lets be told of it."""
+"""Errors of private unions of subspaces, and the least error that a release allows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def fit_frontier(
 ) -> dict[str, np.ndarray]:
     """Cluster a trial's rows, as `fit_subspaces` does.
 
-    Returns ``bases`` (k, d, q); of a method with a budget its ``epsilon``; of one that states its
-    error ``stated``, the expected distance of all subspaces together, and ``last_round``, 1 where
-    it made one.
+    Returns ``bases`` (k, d, q); for a method with a budget ``epsilon``; for a method that states
+    its error ``stated``, the expected distance over all subspaces, and ``last_round``, 1 if a last
+    round was run.
     """
     model = fitted(estimator, params, data, streams)
     outputs = {"bases": model.subspaces_}
@@ -38,7 +38,7 @@ def fit_frontier(
 def release_bound(
     data: TrialData, streams: TrialStreams, *, epsilon: float
 ) -> dict[str, np.ndarray]:
-    """``bound``: of the distance of what is decoded from a sketch, see `least_error`."""
+    """Return ``bound``, the least error of a decoder of a noisy sketch, see `least_error`."""
     exact = MomentSketch.of(data.X)
     sketch = exact.release(epsilon, data.extra["delta"], random_state=streams.get("noise"))
     bound = least_error(
@@ -48,11 +48,11 @@ def release_bound(
 
 
 def evaluate_frontier(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """``distance``: eq. (2), to the truth, of what is released; of a bound, the bound.
+    """Return ``distance``, eq. (2), of the release to the truth, or the bound itself.
 
-    ``relative_distance``: in parts of that of random subspaces; ``over_bound``: in parts of the
-    bound, where that is the reference. ``budget``: as in `evaluate_subspaces`. ``stated``,
-    ``last_round``: as the method has them, NaN where it has none.
+    ``relative_distance``: relative to random subspaces; ``over_bound``: relative to the bound, if
+    that is the reference. ``budget``: as in `evaluate_subspaces`. ``stated`` and ``last_round``:
+    outputs of the method, or NaN.
     """
     truth = data.extra["truth"]
     if "bound" in outputs:

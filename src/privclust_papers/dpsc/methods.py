@@ -1,4 +1,4 @@
-"""Subspace clustering as the paper's experiments need it, composed of estimators."""
+"""Methods of the paper's experiments on subspace clustering, composed of estimators."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from privclust.subspaces import GibbsSubspaceClustering
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 
 _STAGES = 20
-_ANNEALED = 0.5  # share of the sweeps, before those at the budget itself
-_FIRST_EPSILON_N = 10.0  # epsilon n_samples where the density of eq. (10) is nearly flat
+_ANNEALED = 0.5  # share of the sweeps below the full epsilon
+_FIRST_EPSILON_N = 10.0  # epsilon n_samples at which the density of eq. (10) is nearly flat
 
 
 def subspaces_of_labels(
     data: TrialData, streams: TrialStreams, *, by: str
 ) -> dict[str, np.ndarray]:
-    """The subspaces that the clusters of the labels shared by a solver are nearest to; no privacy.
+    """Return the best-fitting subspaces of a solver's shared clusters, without privacy.
 
-    Subspaces of too few rows are filled up at random.
+    Subspaces of too few rows are completed at random.
     """
     labels, k, q = data.extra["shared"][by], data.extra["n_clusters"], data.extra["dimension"]
     return {"bases": bases_of_labels(data.X, labels, k, q, streams.get("noise"))}
@@ -28,9 +28,9 @@ def subspaces_of_labels(
 class AnnealedGibbs(GibbsSubspaceClustering):
     """Gibbs sampling with an epsilon that rises to the budget over the first half of the sweeps.
 
-    The chain is at its target's epsilon for the second half, so the target and the guarantee, which
-    is asymptotic, are those of a chain from a uniform start. At a lower epsilon subspaces move more
-    freely, so that the chain is less likely to stay where the start put it.
+    The second half of the chain has the full epsilon, so that target and (asymptotic) guarantee are
+    those of a chain from a uniform start. At a lower epsilon subspaces move more freely, so that
+    the chain is less likely to stay near its start.
     """
 
     def fit(self, X, y=None):
@@ -48,6 +48,6 @@ class AnnealedGibbs(GibbsSubspaceClustering):
         return self
 
     def _chain(self, stage, rng):
-        """Go on with the chain; its state is the subspaces alone, which decide the labels."""
+        """Continue the chain; its state is the subspaces, which determine the labels' law."""
         settings = {**self.get_params(), **stage, "random_state": rng}
         return GibbsSubspaceClustering(**{**settings, "record_every": settings["n_sweeps"]})

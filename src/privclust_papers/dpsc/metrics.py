@@ -10,17 +10,17 @@ import numpy as np
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust_papers.pipeline.runner import TrialData
 
-_CUSTOMARY_RANGE = 1.0, 10.0  # epsilons that are a usual budget or a loose one
+_CUSTOMARY_RANGE = 1.0, 10.0  # epsilons from a usual to a loose budget
 
 
 def evaluate_subspaces(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Cost, eq. (3), on the rows as they are, and Wasserstein distance to the truth, eq. (2).
+    """Return cost, eq. (3), on the original rows, and Wasserstein distance to the truth, eq. (2).
 
-    ``cost`` and ``distance``: means over the samples that a sampler keeps, as the paper reports
-    them; ``cost_last`` and ``distance_last``: of what is released. ``relative_cost``: cost in parts
-    of the reference's, k-plane without privacy from SSC's clusters. ``relative_distance``: distance
-    in parts of what random subspaces have, in quadrature mean, and ``closeness``, 1 less that.
-    ``budget``: 0 for epsilon < 1, 1 for 1 to 10, 2 above; NaN without one.
+    ``cost`` and ``distance``: means over the kept samples of a sampler, as in the paper;
+    ``cost_last`` and ``distance_last``: for the released subspaces. ``relative_cost``: relative to
+    the reference, non-private k-plane from SSC's clusters. ``relative_distance``: relative to the
+    root mean square for random subspaces; ``closeness``: 1 minus that. ``budget``: 0 for
+    epsilon < 1, 1 for 1 to 10, 2 above; NaN without a budget.
     """
     truth = data.extra["truth"]
     sets = outputs["kept"] if "kept" in outputs else outputs["bases"][None]
@@ -40,7 +40,7 @@ def evaluate_subspaces(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
 
 
 def distance_of_random(n_clusters: int, n_features: int, dimension: int) -> float:
-    r"""Return the root of the mean squared distance of uniform subspaces in a fixed matching.
+    r"""Return the root mean square distance of uniform subspaces in a fixed matching.
 
     :math:`\sqrt{2 k q (1 - q/d)}`, since the mean of :math:`\operatorname{tr} P P'` over uniform
     subspaces is :math:`q^2/d`.
@@ -49,7 +49,7 @@ def distance_of_random(n_clusters: int, n_features: int, dimension: int) -> floa
 
 
 def budget_range(epsilon) -> float:
-    """Return in which range an epsilon lies."""
+    """Return the range of an epsilon: 0, 1, 2 or NaN, see `evaluate_subspaces`."""
     if epsilon is None:
         return math.nan
     low, high = _CUSTOMARY_RANGE
@@ -57,14 +57,13 @@ def budget_range(epsilon) -> float:
 
 
 def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Figure 3's curves, and how far a chain's second half is from that of the reference's.
+    """Return the curves of Figure 3, and compare the second half of a chain with the reference.
 
     Arrays over the records: ``sweep``, ``statistic``, ``aligned``, ``cost_path`` and
     ``distance_path`` (to the truth). Numbers: ``final_statistic``, ``final_aligned``; ``rhat``, the
-    split potential scale reduction of the cost of both chains; ``separation``, the mean distance of
-    a sample of one chain to one of the other in parts of that within a chain: 1 where both have
-    come to one distribution. Of the reference itself `rhat` is that of its own halves, and
-    `separation` NaN.
+    split potential scale reduction of the cost of both chains; ``separation``, the mean distance
+    between samples of both chains, relative to that within a chain: 1 if both have the same
+    distribution. For the reference itself, `rhat` is that of its halves and `separation` is NaN.
     """
     bases, other = outputs["subspaces"], data.extra["reference"]["subspaces"]
     sweep = outputs["sweep"]
@@ -93,9 +92,9 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
 def potential_scale_reduction(chains: np.ndarray) -> float:
     r"""Return the potential scale reduction :math:`\hat R` of chains (n_chains, n_draws).
 
-    With W the mean of the variances within and B / n the variance of the means, :math:`\hat R =
-    \sqrt{((n - 1) W / n + B / n) / W}`; 1 where nothing varies (A. Gelman and D. Rubin, Statistical
-    Science 7(4), 1992).
+    With W the mean of the variances within chains and B / n the variance of their means,
+    :math:`\hat R = \sqrt{((n - 1) W / n + B / n) / W}`; 1 for constant chains (A. Gelman and
+    D. Rubin, Statistical Science 7(4), 1992).
     """
     n = chains.shape[1]
     within = chains.var(axis=1, ddof=1).mean()
@@ -112,8 +111,8 @@ def _halves(values: np.ndarray) -> list[np.ndarray]:
 
 
 def _separation(bases: np.ndarray, other: np.ndarray) -> float:
-    """Return the mean distance between samples of two chains in parts of that within them."""
-    # samples half a chain apart, so that those of one chain are as good as independent if it mixes
+    """Return the mean distance between samples of two chains, relative to that within them."""
+    # samples half a chain apart are nearly independent if the chain mixes
     shift = max(len(bases) // 2, 1)
     within = [
         wasserstein_distance(a, b)

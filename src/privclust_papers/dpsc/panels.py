@@ -1,4 +1,4 @@
-"""Parts of the subspace clustering figures: chains along sweeps, trials by epsilon, a circle."""
+"""Panels of the subspace clustering figures: chains along sweeps, trials by epsilon, a circle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privclust_papers.report.drawing.style import MARKERS
 
 
 def epsilon_colors(epsilons: Sequence[float]) -> dict[float, object]:
-    """Give each epsilon a colour, darker where there is less privacy."""
+    """Return a colour for each epsilon, darker for less privacy."""
     shades = mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, len(epsilons)))
     return {epsilon: tuple(shade) for epsilon, shade in zip(sorted(epsilons), shades, strict=True)}
 
@@ -27,10 +27,10 @@ def chain_lines(
     remark: str = "",
     **line: object,
 ) -> None:
-    """Draw a recorded quantity along the sweeps, a line a chain, a colour an epsilon.
+    """Draw a recorded quantity along the sweeps, with a line per chain and a colour per epsilon.
 
-    The trials' chains are those of `privclust_papers.report.drawing.panels.rows_of`; the remark
-    follows each epsilon in the legend.
+    `chains` are from `privclust_papers.report.drawing.panels.rows_of`; the remark follows each
+    epsilon in the legend.
     """
     named = set()
     for trial, arrays in chains:
@@ -42,7 +42,7 @@ def chain_lines(
 
 
 def by_epsilon(axis: Axes, trials: pd.DataFrame, metric: str, methods: Sequence[str]) -> None:
-    """Draw a metric of each trial as a point at its epsilon, methods beside one another."""
+    """Draw a metric of each trial as a point at its epsilon, with methods side by side."""
     epsilons = sorted(trials["epsilon"].unique())
     width = 0.7 / max(len(methods), 1)
     for number, method in enumerate(methods):
@@ -60,7 +60,7 @@ def by_epsilon(axis: Axes, trials: pd.DataFrame, metric: str, methods: Sequence[
 def circle_panel(
     axis: Axes, points: np.ndarray, added: np.ndarray, lines: np.ndarray, before: np.ndarray
 ) -> None:
-    """Draw rows on a circle, one more, the best two lines, and any earlier ones in grey."""
+    """Draw rows on a circle, the added row, the best two lines, and earlier lines in grey."""
     for line in before.reshape(-1, 2):
         axis.plot(*np.outer(line, [-1.25, 1.25]), color="#cccccc", linewidth=3.0)
     for line in lines:

@@ -11,16 +11,16 @@ SOLVERS = ("ssc", "lrr", "tsc")
 SSC_ALPHA = 20.0
 """Weight of SSC's data term, not given in the paper.
 
-Chosen over 800, the class's default, by label errors on single draws that are no trials: on data
-(i) with n = 5,000 they were far smaller; on data (ii) and on faces there was no such difference.
+Chosen over the default of the class, 800, by label errors on single draws outside of the trials:
+they were far smaller on data (i) with n = 5,000, and similar on data (ii) and faces.
 """
 
 
 def solver(name: str, n_clusters: int, random_state=None):
     """Return a segmentation method by its name.
 
-    LRR has no error term: its closed form, which is exact on the faces, where error terms are not;
-    on generated data error terms made no difference.
+    LRR is the closed form without an error term, which is exact on the faces; on generated data an
+    error term made no difference.
     """
     check_option("name", name, SOLVERS)
     method = {"ssc": partial(SSC, alpha=SSC_ALPHA), "lrr": LRR, "tsc": TSC}[name]

@@ -1,16 +1,16 @@
 r"""Lemma 3.3 and Theorem 3.4 on two lines in the plane, where their constants are known exactly.
 
-For :math:`d = k = 2` and :math:`q = 1` all the least costs of Definition 3.2 can be computed. The
-best two lines are found exactly (`privclust_papers.dpsc.circle`). The best single line is that of
-the largest eigenvalue. A line and a 0-dimensional subspace are no better than the line, so that
-:math:`\Delta_{k,-} = \Delta_{k-1}`; a plane and a line leave nothing,
+For :math:`d = k = 2` and :math:`q = 1` all least costs of Definition 3.2 can be computed. The best
+two lines are found exactly (`privclust_papers.dpsc.circle`). The best single line is that of the
+largest eigenvalue. Adding a 0-dimensional subspace to a line does not reduce the cost, so that
+:math:`\Delta_{k,-} = \Delta_{k-1}`. A plane and a line have no cost, so that
 :math:`\Delta_{k,+} = 0`. The best constants are then
 :math:`\phi^2 = \Delta_k^2 / \Delta_{k-1}^2`, :math:`\psi = \Delta_{k-1}^2 - \Delta_k^2` and
 :math:`\eta = \Delta_k^2`. Any other constants that the definition allows make the bound of eq. (7)
 larger or the range of costs smaller.
 
-Both statements speak of every candidate whose cost is small enough. The costliest are reached by
-turning both lines of the optimum by one angle.
+Both statements hold for all candidates with a sufficiently small cost. Candidates of the largest
+cost are obtained by turning both lines of the optimum by one angle.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from privclust_papers.settings.config import ConfigError
 
 NOISES = (1e-2, 1e-3, 1e-4, 1e-5)  # angles of rows to their line, in radians
 _LARGEST_PHI2 = 1.0 / 1602.0
-_BELOW_LIMIT = 0.999  # candidates' cost in parts of the largest that Lemma 3.3 allows
+_BELOW_LIMIT = 0.999  # cost of candidates relative to the limit of Lemma 3.3
 
 
 def separated_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Unit rows near two lines at right angles, at several levels of noise.
+    """Return unit rows near two lines at right angles, at several levels of noise.
 
-    The point has ``n_samples``. ``extra["angles"]`` are normal angles to the nearer line, which
-    are multiplied by each of `NOISES`.
+    The point has ``n_samples``. ``extra["angles"]`` are standard normal angles to the nearer line,
+    to be multiplied by each of `NOISES`.
     """
     n, rng = point["n_samples"], streams.get("data")
     angles = rng.standard_normal(n)
@@ -57,13 +57,12 @@ def candidate_lines(
     n_draws: float | None = None,
     is_refitted: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Return how far candidates are from the best lines, in parts of the bound of eqs. (7) and (8).
+    """Return the distance of candidates to the best lines, relative to eqs. (7) and (8).
 
-    The best two lines are turned until their cost is 1 + `slack` times the least; ``"limit"`` is
-    the largest that Lemma 3.3 allows. With `n_draws` they are the best of a random subset of that
-    size, where each row is there very many times, which changes no cost. With `is_refitted` each
-    cluster of the turned lines then gets its own best line. Returns ``ratio`` and ``bound``, one
-    value for each of `NOISES`.
+    The best two lines are turned until their cost is 1 + `slack` times the least cost; ``"limit"``
+    is the limit of Lemma 3.3. With `n_draws` the lines are the best for a random sample of this
+    size with replacement. With `is_refitted` each cluster of the turned lines is then fitted by
+    its best line. Returns ``ratio`` and ``bound``, with one value for each of `NOISES`.
     """
     angles = data.extra["angles"]
     n, rng = len(angles), streams.get("init")
@@ -95,7 +94,7 @@ def evaluate_candidates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> d
 
 
 def stability(results: Results) -> Drawing:
-    """Distance to the optimum in parts of the bound, against the noise of the rows."""
+    """Distance to the optimum relative to the bound, against the noise of the rows."""
     ((experiment, trials),) = results.trials.items()
     tables = []
     with canvas(7.0, 4.6, results.trials) as figure:
@@ -123,7 +122,7 @@ def stability(results: Results) -> Drawing:
 
 
 def _rows(angles: np.ndarray, noise: float) -> np.ndarray:
-    """Return unit rows, every other about one of two lines at right angles."""
+    """Return unit rows, alternately near each of two lines at right angles."""
     angles = noise * angles + 0.5 * np.pi * (np.arange(len(angles)) % 2)
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
@@ -141,9 +140,9 @@ def _constants(X: np.ndarray, cost: float) -> tuple[float, float]:
 def _turned(X: np.ndarray, lines: np.ndarray, least: float, factor: float) -> np.ndarray:
     r"""Turn the best lines by one angle, to at most `factor` times the least cost.
 
-    In the optimum's own clusters the cost is :math:`(S - H \cos 2 \theta) / 2 n`, with S the sum of
-    squared norms and :math:`S - H = 2 n` times the least cost. Each row's nearer line is no
-    farther.
+    With the clusters of the optimum the cost is :math:`(S - H \cos 2 \theta) / 2 n`, with S the sum
+    of squared norms and :math:`S - H = 2 n` times the least cost. Reassigning rows to the nearer
+    line does not increase it.
     """
     total = float((X**2).sum()) - 2.0 * len(X) * least  # H
     angle = math.asin(math.sqrt(min((factor - 1.0) * len(X) * least / total, 1.0)))
@@ -152,7 +151,7 @@ def _turned(X: np.ndarray, lines: np.ndarray, least: float, factor: float) -> np
 
 
 def _refitted(X: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Return the best line of each cluster of the rows that are nearest to a line."""
+    """Return the best line of each cluster of rows with the same nearest line."""
     labels = ((X @ lines[:, :, 0].T) ** 2).argmax(axis=1)
     clusters = (X[labels == label] for label in range(len(lines)))
     return np.stack([np.linalg.eigh(own.T @ own)[1][:, -1:] for own in clusters])

@@ -16,13 +16,13 @@ from privclust.synthetic.subspaces import subspace_mixture
 from privclust_papers.dpsc.data import GENERATED
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 
-_FIRST_N = 300.0  # rows at which noise that decays is `noise`
+_FIRST_N = 300.0  # number of rows at which decaying noise equals `noise`
 
 
 def stochastic_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Points near random subspaces, with noise N(0, sigma^2 / d) on each coordinate.
+    """Return points near random subspaces, with noise N(0, sigma^2 / d) on each coordinate.
 
     The point has ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``; ``noise`` and
     ``decay``, with which sigma is ``noise * (log 300 / log n_samples)**decay``.
@@ -37,12 +37,11 @@ def stochastic_trial(
 def threshold_clusters(
     data: TrialData, streams: TrialStreams, *, subspaces: str
 ) -> dict[str, np.ndarray]:
-    """Connected components of TSC's graph, and a subspace for each.
+    """Return the connected components of TSC's graph, and a subspace for each.
 
-    The number of neighbours is a twentieth of the mean cluster, within the range of Lemma 3.5.
-    ``subspaces``: ``points``, the span of q of a component's rows drawn at random, as printed, or
-    ``rows``, that which all its rows are nearest to. Returns ``labels`` (n,) and ``bases``
-    (n_components, d, q).
+    The number of neighbours is 1/20 of the mean cluster size, within the range of Lemma 3.5.
+    ``subspaces``: ``points``, the span of q random rows of a component, as printed, or ``rows``,
+    the best fit to all its rows. Returns ``labels`` (n,) and ``bases`` (n_components, d, q).
     """
     check_option("subspaces", subspaces, ("points", "rows"))
     k, _, q = data.extra["truth"].shape
@@ -62,10 +61,10 @@ def threshold_clusters(
 
 
 def evaluate_threshold(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Whether components are the subspaces, and how far theirs are from these.
+    """Compare components and their subspaces with the truth.
 
-    ``mismatch``: 0 where each component is one subspace's rows, all of them, else 1. ``distance``:
-    Wasserstein distance, eq. (2); NaN where there are more or fewer components than subspaces.
+    ``mismatch``: 0 if components are exactly the clusters, else 1. ``distance``: Wasserstein
+    distance, eq. (2); NaN if the numbers of components and subspaces differ.
     """
     pairs = np.unique(np.stack([outputs["labels"], data.y]), axis=1).shape[1]
     n_found, truth = len(outputs["bases"]), data.extra["truth"]

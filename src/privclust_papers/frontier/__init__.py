@@ -1,1 +1,1 @@
-"""The frontier of private k-means: the table of PE-means, with its protocol, beside ours."""
+"""The frontier of private k-means: the table of PE-means, compared by its protocol."""

@@ -1,6 +1,6 @@
-"""Trials of ``n_clusters="auto"``: how often the number is wrong, and whether that is said.
+"""Trials of ``n_clusters="auto"``: errors of the number of clusters, and warnings.
 
-Each trial's extra has ``n_clusters``, the box ``bounds``, ``epsilon`` and ``delta``.
+The extra of a trial has ``n_clusters``, ``bounds``, ``epsilon`` and ``delta``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privclust_papers.shared.rows import Point
 _DELTA = 1e-6
 _NARROWEST, _WIDEST, _APART = 0.7, 1.3, 5.0  # clusters' standard deviations, centers' distances
 _EVEN = 20.0  # of the Dirichlet law of weights
-_CENTERS, _BOX = 10.0, 14.0  # half sides of the boxes of centers and rows
+_CENTERS, _BOX = 10.0, 14.0  # half widths of the bounds of centers and rows
 _METRICS = "wrong", "wrong_unsaid", "hidden"
 _TITLES = (
     "wrong number of clusters",
@@ -34,10 +34,10 @@ _TITLES = (
 
 
 def apart_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Round normal clusters of unequal weight and spread, none nearer than 5 to another.
+    """Return spherical normal clusters of unequal weight and spread, at least 5 apart.
 
     The point has ``n_samples``, ``n_clusters``, ``n_features`` and ``epsilon``. Centers are uniform
-    in a box; one that is too near to those before is drawn again.
+    in a box; a center too near to earlier ones is redrawn.
     """
     rng = streams.get("data")
     n, k, d = (point[name] for name in ("n_samples", "n_clusters", "n_features"))
@@ -57,7 +57,7 @@ def apart_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) 
 def fit_auto(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Return the number that was chosen, and the most that noise is said to let one tell."""
+    """Return the chosen number, and the largest number distinguishable from noise."""
     rng = streams.get("noise")
     offered = {name: data.extra[name] for name in ("bounds", "epsilon", "delta")}
     offered |= {"n_clusters": "auto", "random_state": random_state_for(estimator, rng)}
@@ -70,7 +70,7 @@ def fit_auto(
 
 
 def evaluate_count(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Return whether the number is wrong, and whether noise was said to hide the true one."""
+    """Return whether the number is wrong, and whether a warning says that noise hides clusters."""
     true = data.extra["n_clusters"]
     is_wrong = bool(outputs["n_clusters"] != true)
     is_hidden = bool(outputs["most_told"] < true)
@@ -83,7 +83,7 @@ def evaluate_count(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
 
 
 def count_errors(results: Results) -> Drawing:
-    """How often the number is wrong, and noise named, over epsilon."""
+    """Rates of wrong numbers and of warnings, against epsilon."""
     table = statistics(results.trials, AXES, [*_METRICS, "chosen"])
     panels = dict(zip(_TITLES, _METRICS, strict=True))
     with canvas(8.2, 7.2, results.trials) as figure:
@@ -93,7 +93,7 @@ def count_errors(results: Results) -> Drawing:
 
 
 def _panel(axis: Axes, table: pd.DataFrame) -> None:
-    """Draw a metric: a line for each size of data."""
+    """Draw a metric with a line for each size of data."""
     fewest = table["n_samples"].min()
     for i, ((d, n), rows) in enumerate(table.groupby(AXES[1:-1], sort=True)):
         rows = rows.sort_values("epsilon")

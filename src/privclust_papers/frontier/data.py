@@ -1,7 +1,7 @@
-"""Trials of the frontier: the table's data sets, scaled as its authors scale them, or in public.
+"""Trials of the frontier: the table's data sets, scaled as by its authors, or with public bounds.
 
-Each trial's extra has ``n_clusters``, the box ``bounds`` and ``scale``, the largest norm of the
-centered rows, in units of which losses are given.
+The extra of a trial has ``n_clusters``, ``bounds`` and ``scale``, the largest norm of the centred
+rows, which is the unit of losses.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from privclust_papers.settings.dotted import COMPLETE, construct
 from privclust_papers.shared.rows import Dataset, Point
 
 EPSILONS = 0.25, 0.5, 1.0, 2.0, 4.0
-"""Budgets of the protocol, over which the score is an area."""
+"""Budgets of the protocol; the score is the area under the loss over them."""
 _DELTA_POWER = -1.1
-_BLOBS, _BLOBS_BOX = 20_000, 15.0  # centers lie within 10, and rows are normal about them
+_BLOBS, _BLOBS_BOX = 20_000, 15.0  # centers are within 10, and rows are normal about them
 _G2_BOX = 200.0, 900.0
 _CLUSTERS = {"birch2": 100, "adult": 3, "gas": 6, "gas_11": 6}
 _IRIS_BOX, _LETTER_BOX = (0.0, 10.0), (0.0, 15.0)  # centimetres; the format's range
 
 
 def synthetic_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """A set that needs no file, the same in all trials, which differ by noise and starts.
+    """Return a data set without a file; trials differ by noise and starts.
 
     The point has ``set``, of `privclust_papers.frontier.printed.SCORES`, and ``scaling``:
-    ``"data"``, centered by the mean and divided by the largest norm, which sees the data, as the
-    table's authors do for all methods; or ``"public"``, as they are, in a box known without them.
+    ``"data"``, centred and divided by the largest norm, which uses the data, as the table's authors
+    do for all methods; or ``"public"``, unscaled with public bounds.
     """
     name = point["set"]
     source = "generated as its authors do"
@@ -49,15 +49,15 @@ def synthetic_trial(point: Point, trial: int, streams: TrialStreams, dataset: No
 
 
 def letter_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """Letter Recognition, all rows; the point has ``scaling``, as of `synthetic_trial`."""
+    """Return all rows of Letter Recognition; the point has ``scaling``, see `synthetic_trial`."""
     return _trial(dataset["X"], 26, _LETTER_BOX, point["scaling"], dataset["source"])
 
 
 def archived_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """All rows of a set of a file; the point has ``set`` and ``scaling`` as `synthetic_trial`.
+    """Return all rows of a set; the point has ``set`` and ``scaling``, see `synthetic_trial`.
 
-    Only g2 has a box that is known without the data. ``gas_11`` is ``gas`` without the year: the
-    table says 12 columns, and its printed score is a local optimum of Lloyd's with the year.
+    Only g2 has public bounds. ``gas_11`` is ``gas`` without the year. The table states 12 columns,
+    and its printed score is a local optimum of Lloyd's algorithm with the year.
     """
     name = point["set"]
     X = dataset["X" if name.startswith("gas") else name]
@@ -72,7 +72,7 @@ def archived_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dat
 
 
 def _trial(X, k, box, scaling, source):
-    """Return a trial on rows that are scaled, or in their public box."""
+    """Return a trial on scaled rows, or on rows with public bounds."""
     centered = X - X.mean(axis=0)
     scale = float(np.linalg.norm(centered, axis=1).max())
     if scaling == "data":
@@ -83,11 +83,11 @@ def _trial(X, k, box, scaling, source):
 def fit_budgets(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Cluster a trial's rows by any class at each of the protocol's budgets.
+    """Cluster a trial's rows by an estimator of any class at each budget of the protocol.
 
-    A class gets what it accepts of: the number of clusters, the box, epsilon, a delta of n^-1.1 and
-    the noise stream. Returns ``centers`` (5, n_clusters, n_features); of a class without an epsilon
-    the same ones.
+    The class receives those of these arguments that it accepts: the number of clusters, bounds,
+    epsilon, a delta of n^-1.1 and the noise stream. Returns ``centers`` (5, n_clusters,
+    n_features), equal at all budgets for a class without epsilon.
     """
     accepted = signature_of(estimator).parameters
     k = data.extra["n_clusters"]
@@ -109,10 +109,10 @@ def fit_budgets(
 
 
 def evaluate_budgets(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Loss at each budget, ``loss_0_25`` to ``loss_4``, and the area under it, ``score``.
+    """Return the loss at each budget, ``loss_0_25`` to ``loss_4``, and its area, ``score``.
 
-    The loss is the sum of squared distances to the nearest center a row, in units of the largest
-    norm of centered rows, the area by the trapezoid rule: a constant loss counts 3.75 times.
+    The loss is the mean squared distance to the nearest center, in units of the largest norm of
+    centred rows. The area is by the trapezoid rule, over a range of 3.75.
     """
     scale = len(data.X) * data.extra["scale"] ** 2
     losses = [inertia(data.X, centers) / scale for centers in outputs["centers"]]

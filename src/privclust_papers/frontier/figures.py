@@ -1,4 +1,4 @@
-"""The frontier's table: printed scores and ours, side by side."""
+"""The frontier's table: printed scores and those of the methods here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from privclust_papers.report.drawing.style import Drawing, Results, canvas
 _MARKERS = dict(zip(PRIVATE, "sD^v<>", strict=True))
 _COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#999999", "#999999", "#BBBBBB")
 _COLOUR_OF = dict(zip(PRIVATE, _COLOURS, strict=True))
-_FEWEST_WITH_INTERVAL = 5  # trials, whose spread says little below
+_FEWEST_WITH_INTERVAL = 5  # trials; fewer give no useful interval
 
 
 def scores(results: Results) -> Drawing:
-    """A line for each data set: scores, printed and ours, divided by that of Lloyd's k-means."""
+    """Scores relative to Lloyd's k-means, printed and reproduced, with a line per data set."""
     trials = pd.concat(results.trials.values(), ignore_index=True)
     trials = trials.assign(set=trials["set"].fillna("letter") if "set" in trials else "letter")
     table = statistics({results.target: trials}, ["set"], ["score"])

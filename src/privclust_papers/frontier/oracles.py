@@ -1,7 +1,7 @@
-"""What noise alone costs: k-means by noisy sums that know the clusters of the best solution.
+"""Effect of the noise: k-means from noisy sums with known clusters of the best solution.
 
-Neither class is private: both look at the rows without noise. Their losses are lower limits for
-methods that release noisy sums over the rows of clusters with the same budget.
+Neither class is private: both use the exact rows. Their losses are lower limits for methods that
+release noisy sums over the rows of clusters with the same budget.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BEST: dict[tuple[int, bytes], np.ndarray] = {}
 
 
 def best_centers(X: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return centers by Lloyd's algorithm, the best of five starts; computed once for a set."""
+    """Return the centers of Lloyd's algorithm, best of five starts, cached by data set."""
     key = n_clusters, hashlib.sha256(np.ascontiguousarray(X)).digest()
     if key not in _BEST:
         _BEST.clear()  # one data set at a time
@@ -32,7 +32,7 @@ def best_centers(X: np.ndarray, n_clusters: int) -> np.ndarray:
 
 
 class _Oracle:
-    """k-means that knows the clusters of the best solution; noise is on the sums."""
+    """k-means from noisy sums over known clusters of the best solution."""
 
     def __init__(
         self, n_clusters=8, *, epsilon, delta, bounds, neighbours="add_remove", random_state=0
@@ -49,10 +49,10 @@ class _Oracle:
         return self
 
     def _round(self, X, labels, centers, spread, unknown, share, source):
-        """Make a round with a share of the budget; return the moves and the variance of noise.
+        """Return noisy shifts of the centers for a share of the budget, and the noise variance.
 
-        `spread` is the variance of a feature within clusters, `unknown` that of the distance of a
-        center to the mean of its rows.
+        `spread` is the variance of a feature within clusters, `unknown` that of a center about the
+        mean of its rows.
         """
         noise = round_noise(self.neighbours, self.epsilon, self.delta, share)
         radius = np.full(len(centers), radius_of_cluster(spread + unknown, X.shape[1]))
@@ -62,14 +62,14 @@ class _Oracle:
 
 
 class CentersKnown(_Oracle):
-    """One round with all of the budget about the best centers, which are known."""
+    """One round with the whole budget about the known best centers."""
 
     def _centers(self, X, labels, best, spread, source):
         return best + self._round(X, labels, best, spread, 0.0, 1.0, source)[0]
 
 
 class LabelsKnown(_Oracle):
-    """One to four rounds from the middle of the box with known labels; the best number of them."""
+    """The best of one to four rounds from the middle of the bounds, with known labels."""
 
     def _centers(self, X, labels, best, spread, source):
         middle = np.full_like(best, np.mean(self.bounds))

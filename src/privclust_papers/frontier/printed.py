@@ -1,7 +1,7 @@
-"""What the table prints: its rows, and the scores of methods that are not ours.
+"""Printed scores of the table.
 
-A score is the area under the mean loss, squared errors a row in units of the largest norm, over
-epsilon. The twelve sets made by scikit-learn are named by their clusters and features.
+A score is the area under the mean loss over epsilon; the loss is the mean squared error in units of
+the largest norm. The twelve sets from scikit-learn are named by numbers of clusters and features.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SCORES: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "scale_64_128": (0.5206, 0.6874, 0.6232, 0.6299, 0.6421, 1.0248, 8.6433),
     }
 )
-"""By set: Lloyd's algorithm without privacy, one start, and then the methods of `PRIVATE`."""
+"""By set: Lloyd's algorithm without privacy, one start, then the methods of `PRIVATE`."""
 
 
 def best_private(name: str) -> float:

@@ -1,8 +1,8 @@
-"""Trials of standard errors: how often they hold what the population's centers are.
+"""Trials of standard errors: coverage of the population's centers.
 
-Each trial's extra has ``n_clusters``, the box ``bounds``, ``epsilon`` and ``delta``, and ``truth``,
-a function that returns of the population ``centers`` (k, d), the k-means centers, ``weights`` (k,)
-and ``mean_inertia``.
+The extra of a trial has ``n_clusters``, ``bounds``, ``epsilon``, ``delta`` and ``truth``, a
+function that returns ``centers`` (k, d), the k-means centers, ``weights`` (k,) and ``mean_inertia``
+of the population.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
 
 
 def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Normal clusters of unequal weight and spread, some of which overlap.
+    """Return normal clusters of unequal weight and spread, some of which overlap.
 
-    The point has ``n_samples``, ``n_clusters``, ``n_features`` and ``epsilon``. What is true of the
-    population is taken from 500,000 more rows, once it is asked for: fits need it not.
+    The point has ``n_samples``, ``n_clusters``, ``n_features`` and ``epsilon``. The truth is
+    computed from 500,000 more rows at first use, since fits do not need it.
     """
     rng = streams.get("data")
     n, k, d = (point[name] for name in ("n_samples", "n_clusters", "n_features"))
@@ -110,11 +110,11 @@ def fit_with_errors(
 
 
 def evaluate_errors(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Return which parts of the 95 % intervals miss what is true of the population.
+    """Return the shares of 95 % intervals that do not contain the population's values.
 
-    ``missed_centers`` (of coordinates), ``missed_weights`` and ``missed_inertia`` are of clusters
-    that are clear and reliable, the last where all are; ``missed_unreliable`` is of coordinates of
-    the others, ``unreliable`` their part of all.
+    ``missed_centers`` (coordinates) and ``missed_weights`` are for detected, reliable clusters;
+    ``missed_inertia`` is NaN unless all are. ``missed_unreliable`` is for coordinates of the other
+    clusters, ``unreliable`` their share.
     """
     truth = data.extra["truth"]()
     own, true = linear_sum_assignment(cdist(outputs["centers"], truth["centers"]))
@@ -141,7 +141,7 @@ def _part(missed):
 
 
 def coverage(results: Results) -> Drawing:
-    """How often 95 % intervals hold, for each kind of number, over epsilon."""
+    """Coverage of 95 % intervals for each kind of number, against epsilon."""
     table = statistics(results.trials, AXES, _METRICS)
     panels = dict(zip(_TITLES, _METRICS, strict=False))
     with canvas(9.0, 6.2, results.trials) as figure:
@@ -161,7 +161,7 @@ def draw_by_clusters(
     draw: Callable[[Axes, pd.DataFrame], None],
     y_name: str,
 ) -> None:
-    """Draw a row of panels for each number of clusters; `panels` has metrics by titles."""
+    """Draw a row of panels for each number of clusters; `panels` maps titles to metrics."""
     numbers = sorted(table["n_clusters"].unique())
     axes = figure.subplots(len(numbers), len(panels), sharex=True, sharey=True, squeeze=False)
     for row, k in zip(axes, numbers, strict=True):
@@ -178,7 +178,7 @@ def draw_by_clusters(
 
 
 def line_of_sizes(i: int, d: int, n: int, fewest: int) -> dict[str, Any]:
-    """Return how the i-th line is drawn, and its name: d features, n rows, filled for most."""
+    """Return style and label of the i-th line, for d features and n rows."""
     color, marker = PALETTE[i // 2 % len(PALETTE)], _MARKERS[i // 2 % len(_MARKERS)]
     look = {"marker": marker, "color": color, "markersize": 5, "linewidth": 1.0}
     if n == fewest:
@@ -187,7 +187,7 @@ def line_of_sizes(i: int, d: int, n: int, fewest: int) -> dict[str, Any]:
 
 
 def _panel(axis: Axes, table: pd.DataFrame) -> None:
-    """Draw a kind of number: a line for each size of data."""
+    """Draw the coverage of a kind of number with a line for each size of data."""
     axis.axhspan(0.90, 0.98, color="0.9", linewidth=0)
     axis.axhline(0.95, color="0.6", linewidth=0.7)
     fewest = table["n_samples"].min()

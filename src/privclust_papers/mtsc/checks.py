@@ -1,8 +1,7 @@
-"""Properties that the MTSC paper states of the methods, measured on generated data.
+"""Properties of methods that the MTSC paper states, measured on synthetic data.
 
-A trial draws data on which a property should show, and the fit returns a *deviation*: zero, to
-rounding or to the noise variance, for a method that has the property, or where that is said a
-difference, whose sign decides.
+A trial draws data for a property, and the fit returns a *deviation*. For a method with the property
+it is zero up to rounding or the noise variance; for some properties it is a signed difference.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ _DISJOINT = {"n_per_subspace": 16, "dimension": 11, "n_subspaces": 4}
 _INDEPENDENT = {"n_per_subspace": 12, "dimension": 5, "n_subspaces": 4}
 _SINGULAR_VALUES = (0.1, 10.0)  # of an invertible map
 _SCALES = (0.1, 10.0)  # of points, Phi in eq. (17)
-_COMMON = 10.0  # length of what highly correlated points have in common; their own part has 1
+_COMMON = 10.0  # length of the common part of highly correlated points; their own part has 1
 _LARGE_PENALTY = 3.0  # beta / N: Lemma 2 asks for "sufficiently large"; ten times the default
 _UNUSED = 1e-14  # variance of points of other subspaces in an ideal start
-_LINK = 1e-6  # of the largest coefficient: what counts as a link
+_LINK = 1e-6  # threshold of a link, relative to the largest coefficient
 
 
 def property_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
@@ -46,14 +45,14 @@ def property_trial(point: Point, trial: int, streams: TrialStreams, dataset: Non
 def fit_property(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Measure how far a method is from having a property; NaN where it has no meaning for it."""
+    """Return the deviation of a method from a property; NaN if the property does not apply."""
 
     def fitted(X: np.ndarray) -> Any:
         """Fit the method to samples, from the same start each time."""
         offered = {"n_clusters": data.n_clusters, "random_state": streams.get("init")}
         return construct(estimator, params, **offered).fit(X)
 
-    # drawn apart from the data, and the same for every method
+    # independent of the data, and the same for every method
     rng = np.random.default_rng(streams.get("data").integers(2**63, size=4))
     return {"deviation": np.float64(_PROPERTIES[data.facts["checked"]](fitted, data, rng))}
 
@@ -78,8 +77,8 @@ def _invertible_map(fitted: Fitter, data: TrialData, rng: np.random.Generator) -
 def _column_scaling(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
     """Growth of the l2 error when points of affine subspaces are scaled: Phi in eq. (17).
 
-    A point's coefficient is multiplied by its scale before the error is taken, so that the error
-    weighs what each point contributes and not the units it is measured in.
+    Coefficients are multiplied by the scales of points first, so that the error weighs the
+    contributions of points, independently of their units.
     """
     equal, scaled, scales = _scaled_pair(fitted, data, rng)
     grown = l2_error(scales[:, None] * scaled.coefficients_, data.y)
@@ -102,12 +101,12 @@ def _scaled_pair(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> t
 
 
 def _independent_subspaces(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """l2 error where subspaces are independent: zero by Lemma 1."""
+    """l2 error for independent subspaces: zero by Lemma 1."""
     return l2_error(fitted(data.X).coefficients_, data.y)
 
 
 def _dependent_subspaces(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """l2 error for independent subspaces less that for 44 dimensions in 26: below 0 if it grows."""
+    """l2 error for independent subspaces minus that for 44 dimensions in 26: negative if larger."""
     X, y = random_subspaces(**_INDEPENDENT, ambient_dimension=_AMBIENT, rng=rng)
     return l2_error(fitted(X).coefficients_, y) - l2_error(fitted(data.X).coefficients_, data.y)
 
@@ -118,15 +117,15 @@ def _lsr_distance(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> 
 
 
 def _lsr_distance_correlated(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """The same for points with a large part in common, so that they are highly correlated."""
+    """Distance of Z from that of LSR for highly correlated points."""
     common = rng.standard_normal(_AMBIENT)
     return _distance_from_lsr(fitted, data.X + _COMMON * common / np.linalg.norm(common))
 
 
 def _ideal_start(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """Objective (16) from the ideal start less the lowest from others, a coefficient (Lemma 2).
+    """Objective (16) from the ideal start minus the lowest from others, per coefficient (Lemma 2).
 
-    The others are the method's own start, and an annealing with five restarts.
+    The others are the default start of the method, and annealing with five restarts.
     """
     models = _with_large_penalty(fitted, data)
     if models is None:
@@ -137,7 +136,7 @@ def _ideal_start(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> f
 
 
 def _ideal_answer(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """l2 error of Z from the ideal start; 1 if a subspace's points are not connected (Lemma 2)."""
+    """l2 error of Z from the ideal start; 1 if points of a subspace are not connected (Lemma 2)."""
     models = _with_large_penalty(fitted, data, n_models=1)
     if models is None:
         return float("nan")
@@ -148,7 +147,7 @@ def _ideal_answer(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> 
 
 
 def _with_large_penalty(fitted: Fitter, data: TrialData, n_models: int = 2) -> list[Any] | None:
-    """Fit MTSC with the penalty of Lemma 2 from its own start, and by annealing and restarts."""
+    """Fit MTSC with the penalty of Lemma 2, from its default start, and with annealing."""
     model = clone(fitted(data.X))
     if "weight_penalty" not in model.get_params():
         return None
@@ -158,7 +157,7 @@ def _with_large_penalty(fitted: Fitter, data: TrialData, n_models: int = 2) -> l
 
 
 def _from_ideal_start(model: Any, data: TrialData) -> Solution:
-    """Descend as a fitted MTSC did, from variances of 1 within each subspace and hardly any off."""
+    """Run the descent of a fitted MTSC from variances of 1 within subspaces and about 0 between."""
     n = len(data.X)
     last = (model.noise_history_[-1:], model.weight_penalty_history_[-1:])
     schedule = Schedule(*last, max_iter=model.max_iter, tol=model.tol)
@@ -174,7 +173,7 @@ def _shape_interaction(fitted: Fitter, data: TrialData, rng: np.random.Generator
 
 
 def _objective_increase(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """Largest rise of objective (16) between iterations at the same nu and beta, relative to it."""
+    """Largest relative increase of objective (16) between iterations at equal nu and beta."""
     model = fitted(data.X)
     if not hasattr(model, "objective_history_"):
         return float("nan")

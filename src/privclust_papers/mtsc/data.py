@@ -15,8 +15,8 @@ from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import construct
 from privclust_papers.shared.rows import Dataset, Point
 
-SCENE = "scene"  # of the facts: sequences of one are cut from the same film
-_MOST_CLUSTERS = 20  # that are looked for where their number is not given
+SCENE = "scene"  # fact: sequences of a scene are cut from the same film
+_MOST_CLUSTERS = 20  # limit of the estimated number of clusters
 GENERATED = "generated as the paper describes"
 
 
@@ -31,7 +31,7 @@ def random_subspace_trial(
 
 
 def gaussian_map_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
-    """Draw the same data by another reading: maps with Gaussian entries, points of any norm."""
+    """Draw the data by another reading: maps with Gaussian entries, points of any norm."""
     maps = {"orthonormal": False, "unit_norm": False}
     return TrialData(*random_subspaces(**_shape(point), **maps, rng=streams.get("data")), GENERATED)
 
@@ -44,13 +44,13 @@ def _shape(point: Point) -> dict[str, int]:
 def motion_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """Return a motion sequence: a sample is the trajectory of one tracked point.
 
-    The trial is the sequence's place among all, those of two motions first, each sorted by name.
+    The trial is the index of the sequence, sorted by number of motions, then by name.
     """
     return _sequence_trial(_ordered(dataset), trial, dataset["source"])
 
 
 def tuning_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """Return a motion sequence as `motion_trial` does, of the tuning split alone."""
+    """Return a motion sequence of the tuning split; see `motion_trial`."""
     tuning = [sequence for sequence in _ordered(dataset) if sequence.split == "tuning"]
     return _sequence_trial(tuning, trial, dataset["source"])
 
@@ -60,7 +60,7 @@ def _ordered(dataset: Dataset) -> list[Sequence]:
 
 
 def _sequence_trial(sequences: list[Sequence], trial: int, source: str) -> TrialData:
-    """Return a sequence as samples, with the facts that tables are split by."""
+    """Return a sequence as samples, with facts by which tables are split."""
     if trial >= len(sequences):
         raise ConfigError(
             f"trials: got {trial}; it may be 0 to {len(sequences) - 1}, one a sequence of {source}"
@@ -77,10 +77,10 @@ def fit_segmentation(
 ) -> dict[str, np.ndarray]:
     """Segment the samples of a trial with the true number of clusters.
 
-    Returns ``labels``; and, where the estimator has them, ``coefficients`` (Z, single precision),
-    ``labels_unit_columns``, of the affinity (3) whose columns of Z had norm 1 before, and
-    ``n_estimated``, the number of clusters by the eigengap of (3); of a descent of (16) where it
-    ended (`descent_end`).
+    Returns ``labels``; and, if the estimator has coefficients, ``coefficients`` (Z, single
+    precision), ``labels_unit_columns``, from the affinity (3) of Z with columns of norm 1, and
+    ``n_estimated``, the number of clusters by the eigengap of (3); for a descent of (16) also the
+    values of `descent_end`.
     """
     random_state = random_state_for(estimator, streams.get("init"))
     offered = {"n_clusters": data.n_clusters, "random_state": random_state}
@@ -99,10 +99,10 @@ def fit_segmentation(
 
 
 def descent_end(model: Any) -> dict[str, np.ndarray]:
-    """Return where a fit's descent of (16) ended; nothing for other methods.
+    """Return the end of a fit's descent of (16); an empty mapping for other methods.
 
-    ``objective`` is (16) per coefficient, ``n_iter`` and ``converged`` are the estimator's, and
-    ``best_run`` is the place of the run that was kept: the starts in their order, then restarts.
+    ``objective`` is (16) per coefficient; ``n_iter`` and ``converged`` are those of the estimator;
+    ``best_run`` is the index of the best run: the starts in their order, then restarts.
     """
     if not hasattr(model, "objective_history_"):
         return {}

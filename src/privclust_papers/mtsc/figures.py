@@ -36,7 +36,7 @@ _METRICS = (
     ("l2_error", "l2 error (eq. 19)", (None, None, None)),
     ("l1_error", "the same, l1 norms", (0.5, 0.6, 0.6)),
     ("segmentation_error", "segmentation error", (0.08, 0.08, 0.08)),
-)  # and where the paper's axes end, (a)-(c) beside the reading that reaches so far
+)  # with the ends of the paper's axes, (a)-(c) for the reading that reaches that far
 _END = "end of the paper's axis"
 _SMALLEST_SHOWN = 1e-2
 _AFFINITIES = (
@@ -48,7 +48,7 @@ _MARGINS = {
     "margin": "more_than_mtsc",
     "low": "more_low",
     "high": "more_high",
-}  # by how much a mean lies above MTSC's: names in the tables
+}  # differences of means to MTSC: names in the tables
 _OF_BLOCKS = {
     "active_rows": "active rows of a block / its points",
     "off_block_energy": "energy off the blocks / all",
@@ -93,7 +93,7 @@ def fig1(results: Results) -> Drawing:
 
 
 def fig2(results: Results) -> Drawing:
-    """Figure 2: magnitudes of the estimated Z, MTSC beside SSC, points sorted by motion."""
+    """Figure 2: magnitudes of the estimated Z of MTSC and SSC, with points sorted by motion."""
     experiment = next(iter(results.trials))  # the other one holds all sequences
     trials = results.trials[experiment]
     labels = _labels(results, trials)
@@ -121,7 +121,7 @@ def fig2(results: Results) -> Drawing:
 
 
 def printed_table(results: Results) -> Drawing:
-    """Tables 1 to 3: the printed numbers beside ours, with 95 % intervals of ours."""
+    """Tables 1 to 3: printed and reproduced numbers, with 95 % intervals of the latter."""
     printed = results.printed[results.printed["target"] == results.target]
     head = printed[printed["method"] == printed["method"].iloc[0]]
     unprinted = [head.assign(method=method, value="nan") for method in results.own]
@@ -150,17 +150,17 @@ def printed_table(results: Results) -> Drawing:
 
 
 def blocks(results: Results) -> Drawing:
-    """What Figure 2 shows of one sequence, as means over all, and how far each is from SSC's."""
+    """Metrics of Figure 2 as means over all sequences, with differences to SSC."""
     return _over_sequences(results, _OF_BLOCKS)
 
 
 def descents(results: Results) -> Drawing:
-    """Where the descents of (16) ended, as means over all sequences."""
+    """Ends of the descents of (16), as means over all sequences."""
     return _over_sequences(results, _OF_DESCENTS)
 
 
 def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
-    """Draw means of metrics over sequences of two and of three motions, a panel a metric."""
+    """Draw means of metrics over sequences of two and three motions, with a panel per metric."""
     (trials,) = results.trials.values()
     trials = trials.dropna(subset=list(metrics))
     order = _labels(results, trials)
@@ -185,7 +185,7 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
 
 
 def sequences(results: Results) -> Drawing:
-    """Errors of MTSC against SSC, a dot a sequence; in the table those of all methods."""
+    """Errors of MTSC against SSC, a dot per sequence; the table has all methods."""
     (trials,) = results.trials.values()
     labels = dict(zip(trials["method"], trials["label"], strict=True))
     with canvas(8.0, 4.2, results.trials) as figure:
@@ -211,9 +211,9 @@ def sequences(results: Results) -> Drawing:
 
 
 def unseen(results: Results) -> Drawing:
-    """Mean errors over all sequences of a data set, and how far each mean is from MTSC's.
+    """Mean errors over all sequences of a data set, with differences to MTSC.
 
-    The table has the means, paired by scene, then each sequence's own errors.
+    The table has the means, paired by scene, then the errors of each sequence.
     """
     (trials,) = results.trials.values()
     order = _labels(results, trials)
@@ -237,7 +237,7 @@ def unseen(results: Results) -> Drawing:
 
 
 def _each_sequence(trials: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Return the errors of every sequence, a column a method and a row a sequence and metric."""
+    """Return the errors with a row per sequence and metric, and a column per method."""
     facts = ["sequence", SCENE, "n_motions", "split"]
     long = trials.melt([*facts, "label"], list(metrics), var_name="metric")
     wide = long.pivot_table("value", [*facts, "metric"], "label", sort=False)
@@ -245,7 +245,7 @@ def _each_sequence(trials: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame
 
 
 def settings(results: Results) -> Drawing:
-    """Settings of a method beside one another: means with 95 % intervals over trials."""
+    """Comparison of settings of a method: means with 95 % intervals over trials."""
     (trials,) = results.trials.values()
     if "n_motions" in trials:
         panels = [("segmentation_error", "n_motions=2"), ("segmentation_error", "n_motions=3")]
@@ -269,7 +269,7 @@ def settings(results: Results) -> Drawing:
 
 
 def unit_columns(results: Results) -> Drawing:
-    """Mean segmentation errors of all methods by (3) as it is and by columns of norm 1."""
+    """Mean segmentation errors of all methods by (3), and by (3) with columns of norm 1."""
     (trials,) = results.trials.values()
     tables = []
     with canvas(7.6, 3.1, results.trials) as figure:
@@ -320,7 +320,7 @@ def properties(results: Results) -> Drawing:
 
 
 def _beside(base: str, means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Add each label's mean difference from a base label on the same sequences, by scene."""
+    """Add each label's mean difference to a base label, paired by sequence and grouped by scene."""
     wide = trials.pivot_table(index="trial", columns="label", values=metric)
     if base not in wide:
         return means

@@ -1,4 +1,4 @@
-"""Metrics of trials. Only these depend on the metrics' code, so that a new one refits nothing."""
+"""Metrics of trials, separate from fits so that a changed metric needs no new fits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OF_DESCENTS = ("objective", "n_iter", "converged", "best_run")
 
 
 def evaluate_segmentation(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Segmentation error and, of coefficients, the l2 error (eq. 19), its l1 form, and more.
+    """Return the segmentation error and, for coefficients, the l2 error (eq. 19) and other metrics.
 
-    ``segmentation_error_unit_columns`` is that of columns of norm 1, ``wrong_number`` 1 where the
-    eigengap does not find the true number of clusters, ``connectivity`` as in `connectivity`, and
-    ``effective_entries`` the mean participation ratio of columns, which counts their entries. Of a
-    descent also what `privclust_papers.mtsc.data.descent_end` keeps.
+    ``l1_error``: eq. 19 with l1 norms. ``segmentation_error_unit_columns``: with columns of norm 1.
+    ``wrong_number``: 1 if the eigengap does not find the number of clusters. ``connectivity``: see
+    `connectivity`. ``effective_entries``: mean participation ratio of columns, an effective number
+    of entries. For a descent also the values of `privclust_papers.mtsc.data.descent_end`.
     """
     metrics = {"segmentation_error": segmentation_error(data.y, outputs["labels"])}
     metrics |= {name: float(outputs.get(name, np.nan)) for name in _OF_DESCENTS}
@@ -38,9 +38,9 @@ def evaluate_segmentation(data: TrialData, outputs: Mapping[str, np.ndarray]) ->
 
 
 def connectivity(Z: np.ndarray, y: np.ndarray) -> float:
-    """Second eigenvalue of the normalised Laplacian of (3) within a cluster, in the mean of all.
+    """Return the second eigenvalue of the normalised Laplacian of (3), averaged over clusters.
 
-    0 for a cluster that falls apart, N / (N - 1) for one of N points whose links are all alike.
+    It is 0 for a disconnected cluster, and N / (N - 1) for N points with equal links.
     """
     magnitudes = np.abs(Z).astype(np.float64)
     affinity = magnitudes + magnitudes.T
@@ -58,7 +58,7 @@ def connectivity(Z: np.ndarray, y: np.ndarray) -> float:
 
 
 def _effective_entries(Z: np.ndarray) -> float:
-    """Mean over columns of the participation ratio of magnitudes; 0 for a column of zeros."""
+    """Return the mean over columns of the participation ratio of magnitudes (0 for zeros)."""
     magnitudes = np.abs(Z).astype(np.float64)
     squares = (magnitudes**2).sum(axis=0)
     ratios = magnitudes.sum(axis=0) ** 2 / np.where(squares > 0.0, squares, 1.0)
@@ -66,18 +66,18 @@ def _effective_entries(Z: np.ndarray) -> float:
 
 
 def evaluate_motions(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Numbers of `evaluate_segmentation`, and those that Figure 2 shows of one sequence."""
+    """Return the metrics of `evaluate_segmentation`, and those of Figure 2."""
     magnitudes, labels = np.abs(outputs["coefficients"].astype(np.float64)), data.y
     return evaluate_segmentation(data, outputs) | _of_blocks(magnitudes, labels)
 
 
 def evaluate_heat_map(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Metrics of Figure 2 and the magnitudes of Z with the points sorted by motion.
+    """Return the metrics of Figure 2, and the magnitudes of Z with points sorted by motion.
 
-    Beside the two errors: ``off_block_energy``, the part of Z's squared entries that joins
+    In addition to the errors: ``off_block_energy``, the share of Z's squared entries between
     different motions; and ``active_rows``, the effective number of points that represent a motion
-    (the participation ratio of the row energies of its block) as a part of the motion's points:
-    small where the block is row-sparse.
+    (participation ratio of the row energies of its block) relative to the number of its points:
+    small for a row-sparse block.
     """
     order = np.argsort(data.y, kind="stable")
     magnitudes = np.abs(outputs["coefficients"].astype(np.float64)[np.ix_(order, order)])

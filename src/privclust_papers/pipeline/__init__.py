@@ -1,1 +1,1 @@
-"""How a run is planned and its jobs are done: the workflow asks here, papers fill it in."""
+"""Planning and execution of a run: the interface of the workflow and the papers."""

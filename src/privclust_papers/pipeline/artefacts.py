@@ -1,6 +1,6 @@
-"""What jobs leave for other jobs: artefacts in HDF5, and tables.
+"""Files that jobs write for other jobs: HDF5 artefacts, and tables.
 
-An artefact is written once by one job. A table is text, and has its digest in a file beside it.
+An artefact is written once by one job. A table is text, with its digest in a second file.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ __all__ = ["read", "read_table", "write", "write_table"]
 def read(
     path: str | os.PathLike[str], kind: str, parameters: Mapping[str, Any] | None = None
 ) -> hdf5.Contents:
-    """Read an artefact as `privclust.core.hdf5.read` does; messages advise to make it again."""
+    """Read an artefact by `privclust.core.hdf5.read`; errors advise to make it again."""
     if not os.path.exists(path):
         raise FileError(f"{path}: there is no such artefact; run the rule that makes it")
     return hdf5.read(path, kind, parameters, remedy=RUN_AGAIN)
 
 
 def write_table(path: str | os.PathLike[str], text: str) -> None:
-    """Write a table and its digest, each whole or not at all.
+    """Write a table and its digest, both atomically.
 
-    The digest is the table's SHA-256, in a file ``<path>.sha256`` that ``sha256sum --check`` can
-    read. It is written first, so that a table is never without one.
+    The digest is the table's SHA-256, in a file ``<path>.sha256`` for ``sha256sum --check``. It is
+    written first, so that a table always has a digest.
     """
     write_text(f"{os.fspath(path)}.sha256", _digest_line(path, text.encode()))
     write_text(path, text)
 
 
 def _digest_line(path: str | os.PathLike[str], content: bytes) -> str:
-    """Return the digest of a table as ``sha256sum`` writes it."""
+    """Return the digest of a table in the format of ``sha256sum``."""
     return f"{hashlib.sha256(content).hexdigest()}  {Path(path).name}\n"
 
 
 def read_table(path: str | os.PathLike[str]) -> io.BytesIO:
-    """Return the bytes of a table, to be parsed.
+    """Return the bytes of a table, for parsing.
 
-    It is a FileError if the table or its digest is missing, or they do not fit.
+    Raises a FileError if the table or its digest is missing, or they do not match.
     """
     try:
         content = Path(path).read_bytes()

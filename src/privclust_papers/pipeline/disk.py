@@ -1,4 +1,4 @@
-"""What a run asks of its disks before it starts: Snakemake itself would end in a traceback."""
+"""Checks of folders and disks before a run, since Snakemake would end in a traceback."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SHELL = frozenset("'\"`$\\&|;<>()*?[]#~!{}")
 
 
 class DiskError(OSError):
-    """A folder cannot be written, or there is no room on its disk; one line says which, and why."""
+    """A folder cannot be written, or its disk is full; the message is one line."""
 
 
 def check_writable(*folders: str) -> None:
-    """Refuse folders that can be neither written nor made; they need not be there."""
+    """Raise a DiskError for folders that can be neither written nor created."""
     closed = []
     for folder in folders:
         while not os.path.isdir(folder):
@@ -34,7 +34,7 @@ def check_writable(*folders: str) -> None:
 
 
 def check_path(folder: str) -> None:
-    """Refuse a working folder whose path a shell takes apart, as jobs are started by one."""
+    """Raise a DiskError for a path that a shell would split, since jobs are started by a shell."""
     odd = sorted({sign for sign in folder if sign.isspace() or sign in _SHELL})
     if odd:
         raise DiskError(
@@ -44,7 +44,7 @@ def check_path(folder: str) -> None:
 
 
 def check_profile(arguments: Sequence[str], folder: str) -> None:
-    """Refuse a workflow profile that is nowhere, which Snakemake itself passes over."""
+    """Raise a DiskError for a missing workflow profile, which Snakemake would ignore."""
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         option, _, value = argument.partition("=")
         if option != "--workflow-profile":
@@ -56,9 +56,9 @@ def check_profile(arguments: Sequence[str], folder: str) -> None:
 
 
 def check_room(megabytes: float) -> None:
-    """Refuse a working folder on a disk with less than `megabytes` of room.
+    """Raise a DiskError if the working folder's disk has less than `megabytes` free.
 
-    A disk that does not say its size has room.
+    Disks without a size are accepted.
     """
     disk = os.statvfs(".")
     left = disk.f_bavail * disk.f_frsize / 1e6
@@ -70,7 +70,7 @@ def check_room(megabytes: float) -> None:
 
 
 def copy_if_changed(source: str, target: str) -> None:
-    """Copy a file, whole or not at all; a target with the same content keeps its date."""
+    """Copy a file atomically; a target with the same content keeps its date."""
     content = Path(source).read_bytes()
     if not os.path.exists(target) or Path(target).read_bytes() != content:
         with atomic_path(target) as temporary:

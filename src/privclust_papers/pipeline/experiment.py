@@ -1,13 +1,12 @@
-"""An experiment: its grid, its trials, and how they are cut into blocks.
+"""An experiment: its grid, its trials, and their partition into blocks.
 
-An experiment is a set of fits that one or more targets draw from. Its *tasks* are all pairs of a
-grid point and a trial. Tasks that differ in swept axes only form an *instance*: they share their
-data, which are made once for all of them. A *block* is a run of instances that one job does with
-one *batch* of methods: with one method, or where fits are short with all of ours. A *short*
-experiment, of one block and one batch, is fitted and evaluated by a single job. Results depend
-neither on the size of a block nor on batches.
+An experiment is a set of fits for one or more targets. Its *tasks* are all pairs of a grid point
+and a trial. Tasks that differ only in swept axes form an *instance* and share their data, which are
+generated once. A *block* is a sequence of instances that one job runs with one *batch* of methods:
+one method, or all methods of the project if fits are short. A *short* experiment, with one block
+and one batch, is fitted and evaluated by a single job. Results do not depend on blocks and batches.
 
-This module is read each time the workflow is planned, so it imports nothing heavy.
+This module is imported each time the workflow is planned and imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from privclust.core.canonical import canonical_json
 from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.settings.config import ConfigError
 
-MEMORY_MB = 1500  # of a job at its first attempt, unless the experiment says more
+MEMORY_MB = 1500  # default of a job at its first attempt
 _FIT_KEYS = ("paper", "experiment", "data", "share", "fit", "seed", "swept")
 _SHARE_KEYS = ("paper", "experiment", "data", "share", "seed", "swept")
-# An experiment has these keys as the config does, or their default.
+# Keys that an experiment takes from the config unchanged, or by default.
 _SETTINGS = {"data", "fit", "evaluate", "metrics", "dataset", "block", "reference"}
 _SETTINGS |= {"share", "shards", "memory_mb", "together"}
 
@@ -40,25 +39,25 @@ class Method:
     name: str  # in file names and tables
     label: str  # in figures
     # dotted path of the class, which the experiment's `fit` constructs and fits, or of a function
-    # ``function(data, streams, **params)``, which returns what a fit does
+    # ``function(data, streams, **params)`` with the same result as a fit
     estimator: str
     params: dict[str, Any]  # keyword arguments of the class or function
     # dotted paths and keyword arguments of the transformers that prepare the samples, in order
     transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
-    code: tuple[str, ...] = ()  # dotted paths of what else it depends on
+    code: tuple[str, ...] = ()  # dotted paths of other dependencies
 
     def dotted_paths(self) -> list[str]:
-        """Return the dotted paths of the objects that the method consists of."""
+        """Return the dotted paths of all objects of the method."""
         return [self.estimator, *(path for path, _ in self.transforms), *self.code]
 
     @property
     def package(self) -> str:
-        """The package that it is of; "" for the project's own and scikit-learn."""
+        """The method's package; "" for the project and scikit-learn."""
         package = self.estimator.partition(".")[0]
         return "" if package in (*PACKAGES, "sklearn") else package
 
     def spec(self) -> dict[str, Any]:
-        """Return all that decides what the method does, as JSON values."""
+        """Return all settings of the method, as JSON values."""
         return {
             "name": self.name,
             "estimator": self.estimator,
@@ -73,7 +72,7 @@ class Experiment:
 
     paper: str
     name: str
-    # dotted paths of the functions that make up a trial; no `fit` where all methods are functions
+    # dotted paths of the functions of a trial; no `fit` if all methods are functions
     data: str
     fit: str | None
     evaluate: str
@@ -86,20 +85,20 @@ class Experiment:
     seed: int  # the base seed
     # axes that are settings of the methods: data and starts are the same along them
     swept: tuple[str, ...] = ()
-    share: str | None = None  # dotted path; computes what all methods read of an instance's data
-    shards: int = 1  # jobs that `share` is split into for each block
-    reference: str | None = None  # method whose outputs the evaluation of every method is given
+    share: str | None = None  # dotted path; computes shared statistics of an instance's data
+    shards: int = 1  # number of jobs of `share` for each block
+    reference: str | None = None  # method with outputs for the evaluation of every method
     memory_mb: int = MEMORY_MB
     together: bool = False  # one job fits all methods of a package
-    grid: tuple[dict[str, Any], ...] = ()  # the points as the config has them
+    grid: tuple[dict[str, Any], ...] = ()  # the grid as in the config
     metrics: dict[str, str] = field(default_factory=dict)  # dotted paths of functions, by name
 
     @cached_property
     def batches(self) -> dict[str, tuple[str, ...]]:
-        """The methods that one job fits, by the name of the first of them.
+        """The methods fitted by one job, by the name of the first of them.
 
-        With `together`, the methods of one package are a batch. Adding a method of one's own then
-        refits none of the project's.
+        With `together`, the methods of one package are a batch, so that adding a user's method does
+        not refit those of the project.
         """
         batches: dict[str, list[str]] = {}
         for name, method in self.methods.items():
@@ -108,14 +107,13 @@ class Experiment:
 
     @property
     def is_short(self) -> bool:
-        """Whether one job fits and evaluates the experiment, because starting jobs takes longer."""
+        """Whether one job fits and evaluates the experiment, since starting jobs takes longer."""
         return self.together and len(self.batches) == self.n_blocks == 1
 
     @cached_property
     def blocks(self) -> list[list[Instance]]:
-        """The instances of each block.
+        """The instances of each block, ordered by shared point, trial, and swept values.
 
-        In order: shared points as the grid has them, of each its trials, of each its swept values.
         A block ends with the instance that fills it.
         """
         sweeps: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
@@ -135,20 +133,20 @@ class Experiment:
 
     @property
     def n_blocks(self) -> int:
-        """Number of jobs a batch takes."""
+        """Number of jobs per batch."""
         return len(self.blocks)
 
     def fit_spec(self, batch: str, block: int) -> dict[str, Any]:
-        """Return all that decides a batch's fits of one block, as JSON values."""
+        """Return all settings of a batch's fits of one block, as JSON values."""
         return block_spec(self.evaluate_spec(), batch, block)
 
     def share_spec(self, block: int, shard: int) -> dict[str, Any]:
-        """Return all that decides one shard of what a block's methods share, as JSON values."""
+        """Return all settings of one shard of a block's shared statistics, as JSON values."""
         spec = {**self.evaluate_spec(), "instances": self.blocks[block]}
         return shard_spec(spec, shard, self.shards)
 
     def evaluate_spec(self) -> dict[str, Any]:
-        """Return all that decides the metrics of all methods, as JSON values."""
+        """Return all settings of the metrics of all methods, as JSON values."""
         metrics = {"metrics": self.metrics} if self.metrics else {}
         return metrics | {
             "paper": self.paper,
@@ -166,7 +164,7 @@ class Experiment:
         }
 
     def summary_spec(self) -> dict[str, Any]:
-        """Return what else decides the summary, as JSON values."""
+        """Return the other settings of the summary, as JSON values."""
         return {
             "labels": {name: method.label for name, method in self.methods.items()},
             "groups": [list(group) for group in self.groups],
@@ -174,16 +172,16 @@ class Experiment:
 
 
 def block_spec(spec: Mapping[str, Any], batch: str, block: int) -> dict[str, Any]:
-    """Return all that decides a batch's fits of one block, out of `Experiment.evaluate_spec`."""
+    """Return all settings of a batch's fits of one block, from `Experiment.evaluate_spec`."""
     shared = {key: spec[key] for key in _FIT_KEYS}
     methods = [spec["methods"][name] for name in spec["batches"][batch]]
     return shared | {"methods": methods, "instances": spec["blocks"][block]}
 
 
 def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, Any]:
-    """Return all that decides one shard of a block's, out of the `block_spec` of any batch.
+    """Return all settings of one shard of a block, from the `block_spec` of any batch.
 
-    The swept values are no part of it: another epsilon leaves the shards as they are.
+    Swept values are not included, so that shards do not depend on epsilon.
     """
     instances = [[point, trial] for point, trial, _ in spec["instances"]]
     shared = {key: spec[key] for key in _SHARE_KEYS}
@@ -191,9 +189,9 @@ def shard_spec(spec: Mapping[str, Any], shard: int, n_shards: int) -> dict[str, 
 
 
 def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return the points of a union of product grids, each once, in the order given.
+    """Return the distinct points of a union of product grids, in the order given.
 
-    In each, a list stands for an axis and anything else for a fixed value.
+    In each grid a list is an axis, and any other value is fixed.
     """
     points: dict[str, dict[str, Any]] = {}
     for part in grid:
@@ -217,10 +215,10 @@ def experiments_of(
 ) -> dict[str, Experiment]:
     """Return the experiments of a paper's config that have settings for an effort.
 
-    `document` fits workflow/schemas/paper.schema.yaml; `where` names its file in a ConfigError: an
-    experiment has a method that the file does not define, no task, classes among its methods and no
-    `fit`, sweeps along an axis that its grid lacks, a reference that is none of its methods, or
-    shards of nothing.
+    `document` is valid under workflow/schemas/paper.schema.yaml; `where` names its file in errors.
+    Raises a ConfigError if an experiment has an undefined method, no task, classes among its
+    methods but no `fit`, a swept axis that is not in its grid, a reference that is not one of its
+    methods, or shards without `share`.
     """
     experiments = {}
     for name, entry in document["experiments"].items():
@@ -256,12 +254,12 @@ def experiments_of(
 
 
 def class_or_function(method: Mapping[str, Any]) -> str:
-    """Return the dotted path of what a method of a paper's config is."""
+    """Return the dotted path of the class or function of a method in a paper's config."""
     return method["class"] if "class" in method else method["function"]
 
 
 def _check(experiment: Experiment, where: str) -> None:
-    """Refuse what no schema can: keys that do not fit one another."""
+    """Raise a ConfigError for inconsistent keys, which a schema cannot detect."""
     if not experiment.points or not experiment.trials:
         raise ConfigError(
             f"{where}: got {len(experiment.points)} grid points and {len(experiment.trials)} "

@@ -1,4 +1,4 @@
-"""The features of one entry of config/features.yaml, from the prepared images to a file."""
+"""Features of an entry of config/features.yaml, from prepared images to a file."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def extract_set(
 ) -> FeatureSet:
     """Extract the features of a feature set and write them as an artefact, an ``.h5`` file.
 
-    `arrays` is the prepared set of images, as `privclust.features.images` describes, `source` where
-    they come from, as the prepared set says: a substitute stays one; `inputs` has the digest of the
-    prepared set, by role; `weights` is the file of the network's, where no package has it. What a
-    killed job had extracted is kept beside the file and used again. The number of threads changes
-    no byte of the result, which has ``pixels`` and ``train``. Raises a DataError if the set holds
-    no images, or the entry leaves none for training or for test.
+    `arrays` is the prepared set of images, see `privclust.features.images`; `source` is its source,
+    which may be a substitute; `inputs` has the digest of the prepared set, by role; `weights` is
+    the file of the network's weights, unless they are in a package. Partial results of a killed job
+    are kept next to the file and reused. The result has ``pixels`` and ``train``, and its bytes do
+    not depend on the number of threads. Raises a DataError if the set has no images, or the entry
+    leaves none for training or test.
     """
     return cache_features(
         select_images(entry, arrays),
@@ -47,10 +47,10 @@ def extract_set(
 
 
 def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the images that an entry names, in the set's order, with the entry's split.
+    """Return the images of an entry, in the set's order, with the entry's split.
 
-    Nothing is drawn: the first images of each class and the first classes of each split are
-    taken. Classes keep their numbers. Arrays, the result and errors are as of `extract_set`.
+    The selection is deterministic: the first images of each class, and the first classes of each
+    split. Classes keep their numbers. Arrays, result and errors are as in `extract_set`.
     """
     missing = [name for name in ("images", "y", "train") if name not in arrays]
     if missing:
@@ -75,13 +75,13 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
 
 
 def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet:
-    """Read a user's own features and write them as an artefact, an ``.h5`` file.
+    """Read a user's features and write them as an artefact, an ``.h5`` file.
 
-    A DataError says that the file cannot be used, or leaves no sample for training or for test.
+    Raises a DataError if the file cannot be used, or leaves no sample for training or test.
     """
     try:
         features = load_features(entry.file)
-    except hdf5.FileError as error:  # which would have what is made here deleted
+    except hdf5.FileError as error:  # its advice would be to delete the user's file
         where = f"features {entry.name}: {entry.file}"
         raise damaged(where, "an artefact, but damaged or not of features") from error
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""config/features.yaml: which features are extracted of which images.
+"""config/features.yaml: the extracted features and their images.
 
-The workflow reads it each time it starts, so nothing heavy is imported here.
+The workflow imports this module each time it starts, so that it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from privclust.features import network_name, weights_sha256
 from privclust_papers.settings.config import ConfigError, load_validated
 
-_FETCHED = frozenset({"resnet50"})  # models whose weights are a data set of the model's name
+_FETCHED = frozenset({"resnet50"})  # models with weights in a data set of the model's name
 
 
 @dataclass(frozen=True)
@@ -22,30 +22,30 @@ class FeatureEntry:
 
     name: str  # the entry's key
     dataset: str  # of images
-    model: str  # of the network, as `privclust.features.extract_features` has it
-    size: int  # height and width that it is given, in pixels
-    pixels: int  # height and width of the small images whose raw pixels are kept as a control
-    # "images": training and test as the set's own split has them; "classes": the first half of
-    # the classes, rounded up, is for training and no other for both
+    model: str  # of the network, see `privclust.features.extract_features`
+    size: int  # height and width of the network's input, in pixels
+    pixels: int  # height and width of small images kept as raw pixels, a control
+    # "images": training and test by the set's own split; "classes": the first half of the classes,
+    # rounded up, is for training, the others for test
     split: str
-    # for "train" and "test", how many images of each class are kept: the first of the set
+    # for "train" and "test", the number of images per class: the first of the set
     per_class: dict[str, int | None]
-    # how many classes are kept: the first that training has, and that test has
+    # the number of classes: the first of training, and of test
     classes: int | None = None
-    published: str | None = None  # the network whose features of these images the paper took
+    published: str | None = None  # the paper's network for these images
 
     @property
     def network(self) -> str:
-        """The network's name in sentences."""
+        """The network's name in text."""
         return network_name(self.model)
 
     @property
     def weights(self) -> str | None:
-        """The data set that holds the network's weights; None where a package does."""
+        """The data set of the network's weights; None if they are in a package."""
         return self.model if self.model in _FETCHED else None
 
     def about(self) -> dict[str, Any]:
-        """Return which images are taken, and of which set, as JSON values."""
+        """Return the selection of images and their set, as JSON values."""
         return {
             "features": self.name,
             "dataset": self.dataset,
@@ -55,29 +55,29 @@ class FeatureEntry:
         }
 
     def spec(self) -> dict[str, Any]:
-        """Return all that decides the features besides the images, as JSON values."""
+        """Return all settings of the features besides the images, as JSON values."""
         spec = asdict(self) | {"weights": weights_sha256(self.model)}
-        del spec["published"]  # it is for sentences alone
+        del spec["published"]  # only for text
         return spec
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> FeatureEntry:
-        """Return the entry that `spec` describes, or what JSON made of it."""
+        """Return the entry of a `spec`, which may have passed through JSON."""
         return cls(**{key: value for key, value in spec.items() if key != "weights"})
 
 
 @dataclass(frozen=True)
 class GivenFeatures:
-    """An entry of config/features.yaml for features of a user's own."""
+    """An entry of config/features.yaml for a user's features."""
 
     name: str  # the entry's key
     file: str  # .h5, .hdf5 or .npz, see `privclust.features.load_features`
-    split: str  # as of `FeatureEntry`; "images" needs an array ``train`` in the file
+    split: str  # as in `FeatureEntry`; "images" needs an array ``train`` in the file
 
     dataset = weights = None  # no images are read, no network is run
 
     def spec(self) -> dict[str, Any]:
-        """Return all that decides the features besides the file's content, as JSON values."""
+        """Return all settings of the features besides the file's content, as JSON values."""
         return asdict(self)
 
 
@@ -88,11 +88,11 @@ def load_feature_sets(
     datasets_path: str | os.PathLike[str],
     model: str | None = None,
 ) -> dict[str, FeatureEntry | GivenFeatures]:
-    """Read and check the file that describes the feature sets, config/features.yaml.
+    """Return the feature sets of config/features.yaml, after validation.
 
-    `datasets` are the names of the data sets there are, `datasets_path` the file that defines them;
-    `model`, if not None, goes before what the entries say.
-    A ConfigError names the file and the key, and says what stands there and what may.
+    `datasets` are the names of all data sets, `datasets_path` the file that defines them; `model`,
+    if not None, overrides the entries. Raises a ConfigError with file, key, value and allowed
+    values.
     """
     entries: Mapping[str, Any] = load_validated(path, schema)
     names = sorted(datasets)
@@ -123,7 +123,7 @@ def load_feature_sets(
 
 
 def other_networks(entries: Iterable[FeatureEntry | GivenFeatures]) -> str:
-    """Return in words which networks stand in for the paper's; empty if none does."""
+    """Return in words which networks replace the paper's; empty if none does."""
     others = [
         entry
         for entry in entries

@@ -1,4 +1,4 @@
-"""What every job does first: logging, errors that end in one clear line, and what it cost."""
+"""Setup of every job: logging, error messages of one line, and costs."""
 
 import atexit
 import contextlib
@@ -22,7 +22,7 @@ from privclust_papers.settings.config import ConfigError
 
 EXPECTED = (FileError, ConfigError, DataError, UnreadableImagesError, WeightsError)
 
-# Errors of the disk rather than of the project, and what helps.
+# Errors of the disk rather than of the project, and advice.
 OF_THE_DISK = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there or have the quota raised",
@@ -32,9 +32,9 @@ OF_THE_DISK = {
 
 
 def start(snakemake):
-    """Send log lines to the job's log file and to the terminal, and explain what ends the job.
+    """Send log lines to the job's log file and to the terminal, and explain fatal errors.
 
-    When the interpreter ends, also after an error, what the job cost is the log's last line.
+    When the interpreter ends, also after an error, the job's costs are the log's last line.
     """
     logs = [logging.getLogger(name) for name in PACKAGES]
     log = logs[-1]
@@ -55,7 +55,7 @@ def start(snakemake):
             advice = f"{OF_THE_DISK[error.errno]} and run again"
             log.error("%s: cannot be written (%s); %s", where, os.strerror(error.errno), advice)
         else:
-            # where the log cannot be written, the line below has what there is to say
+            # if the log cannot be written, the line below still has the error
             path = snakemake.log[0]
             with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
                 traceback.print_exception(kind, error, trace, file=file)
@@ -69,14 +69,14 @@ def start(snakemake):
     of_warnings = logging.getLogger("py.warnings")
     of_warnings.addHandler(to_file)
     of_warnings.addFilter(_once())
-    # No one need look for garbage in what ends with the process.
+    # No garbage collection of objects that end with the process.
     atexit.register(gc.freeze)
     atexit.register(_record_cost, snakemake, _cpu_seconds())
     return log
 
 
 def _once():
-    """Return a filter of lines said before: ten thousand fits may warn of the same noise."""
+    """Return a filter of repeated lines: ten thousand fits may give the same warning."""
     said = set()
 
     def is_new(line):
@@ -93,7 +93,7 @@ def _cpu_seconds():
 
 
 def _record_cost(snakemake, startup_cpu_s):
-    """Append the kernel's own counts to the log: a benchmark file's are samples, 30 s apart."""
+    """Append the kernel's counts to the log: benchmark files have samples, 30 s apart."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     unit = 1 if sys.platform == "darwin" else 1024
     code = {*snakemake.input.get("code", []), snakemake.input.get("script")}
@@ -109,13 +109,13 @@ def _record_cost(snakemake, startup_cpu_s):
         "inputs": [path for path in snakemake.input if path not in code],
         "outputs": list(snakemake.output),
     }
-    # Where even this line cannot be written, the job itself has said why.
+    # If this line cannot be written, the job has already reported the reason.
     with contextlib.suppress(OSError), open(snakemake.log[0], "a", encoding="utf-8") as file:
         file.write(f"cost {json.dumps(cost)}\n")
 
 
 def prepared(snakemake):
-    """Read the data set or the features of a job: arrays and digest, or nothing where none is."""
+    """Return arrays and digest of the data set or features of a job; (None, {}) if none."""
     from privclust_papers.pipeline import artefacts
 
     path = snakemake.input.get("dataset")

@@ -1,8 +1,8 @@
-"""What each rule's jobs read, what decides them, and what they need.
+"""Inputs, parameters and resources of the jobs of each rule.
 
-The rules ask for their inputs and parameters here: Snakemake calls a method with the wildcards of
-the job. A *spec* is the JSON of all that decides a job's outputs besides its inputs, *code* the
-source files that do; a job is done again when one of them changes.
+Snakemake calls these methods with the wildcards of a job. A *spec* is the JSON of all settings that
+determine a job's outputs besides its inputs; *code* is the list of source files that do. A job is
+repeated when one of them changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from privclust_papers.pipeline.sources import shown, source_files, sources_of_fu
 from privclust_papers.settings.config import load_yaml
 
 Wildcards = Any
-"""A job's own part of its file names: an attribute for each name in braces (see `layout`)."""
+"""Wildcards of a job's file names: an attribute for each name in braces (see `layout`)."""
 
 TABLES = "privclust_papers.pipeline.tables"
 _MINUTES = 30
@@ -34,11 +34,10 @@ _PAGE_FILES = ("index.html.j2", "target.html.j2", "style.css", "page.js")
 
 
 class Jobs:
-    """Answers on the jobs of a run.
+    """Inputs, parameters and resources of the jobs of a run.
 
-    `changed` has the settings in which the run differs from its config file, `config` all settings,
-    None for those of config/config.yaml; `citation` is the workflow's CITATION.cff, where there is
-    one.
+    `changed` has the settings that differ from the config file; `config` has all settings, None for
+    those of config/config.yaml; `citation` is the workflow's CITATION.cff, if any.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Jobs:
         self.page = layout.PAGE.format(effort=plan.effort)
 
     def wildcard_constraints(self) -> dict[str, str]:
-        """Return what each wildcard may be, as regular expressions."""
+        """Return regular expressions for the values of wildcards."""
         plan = self.plan
         names = {
             "effort": [plan.effort],
@@ -69,10 +68,10 @@ class Jobs:
         patterns = {key: "|".join(sorted(values)) or "none" for key, values in names.items()}
         return {**patterns, "block": _NUMBER, "shard": _NUMBER}
 
-    # What jobs need.
+    # Resources.
 
     def memory(self, wildcards: Wildcards, attempt: int) -> int:
-        """Return the memory of a job in MB: twice as much at each new attempt."""
+        """Return the memory of a job in MB, doubled at each new attempt."""
         experiment = self.plan.experiments.get(getattr(wildcards, "experiment", None))
         features = self.plan.features.get(getattr(wildcards, "features", None))
         name = features.dataset if features else getattr(wildcards, "dataset", None)
@@ -80,16 +79,16 @@ class Jobs:
         return ((reads and reads.memory_mb) or MEMORY_MB) * 2 ** (attempt - 1)
 
     def runtime(self, wildcards: Wildcards, attempt: int) -> int:
-        """Return the time of a job in minutes: twice as much at each new attempt."""
+        """Return the time of a job in minutes, doubled at each new attempt."""
         return _MINUTES * 2 ** (attempt - 1)
 
     # Data.
 
     def fetch_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides where a data set is fetched from, without absolute paths.
+        """Return the settings that determine the source of a data set, without absolute paths.
 
-        Which files the mirror has is part of it, so that a substitute gives way to the data once
-        they are there.
+        They include the files in the mirror, so that a substitute is replaced once the data are
+        there.
         """
         dataset, mirror = self.plan.datasets[wildcards.dataset], self.plan.mirror
         sources = dataset.sources if mirror is not None else ()
@@ -130,12 +129,12 @@ class Jobs:
         return source_files([dataset.reader, *parts, *substitute])
 
     def images(self, wildcards: Wildcards) -> str:
-        """Return what features are taken from: a prepared set of images, or a user's own file."""
+        """Return the input of features: a prepared set of images, or a user's file."""
         entry = self.plan.features[wildcards.features]
         return layout.PREPARED.format(dataset=entry.dataset) if entry.dataset else entry.file
 
     def weights(self, wildcards: Wildcards) -> str | list[str]:
-        """Return the folder of the network's weights, where they are fetched."""
+        """Return the folder of the network's weights, if they are fetched."""
         name = self.plan.features[wildcards.features].weights
         return layout.RAW.format(dataset=name) if name else []
 
@@ -149,11 +148,11 @@ class Jobs:
         return canonical_json(self.plan.own_data[wildcards.own].spec())
 
     def data_file(self, name: str) -> str:
-        """Return the file that an experiment whose ``dataset`` is `name` reads."""
+        """Return the input file of experiments with ``dataset`` `name`."""
         return self._data_stages(name)[-1]
 
     def _data_stages(self, name: str) -> list[str]:
-        """Return what is made on the way to a data file, and it, in the order of their making."""
+        """Return a data file and its intermediate files, in the order of their creation."""
         if name in self.plan.own_data:
             return [layout.OWN.format(own=name)]
         features = self.plan.features.get(name)
@@ -172,7 +171,7 @@ class Jobs:
         return self.data_file(name) if name else []
 
     def share_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that decides what methods share: the data and the sharing alone."""
+        """Return the code of shared statistics: the data and the sharing functions only."""
         experiment = self._experiment(wildcards)
         return source_files([experiment.share, experiment.data])
 
@@ -181,11 +180,11 @@ class Jobs:
         return canonical_json(self._experiment(wildcards).share_spec(*numbers))
 
     def shards(self, wildcards: Wildcards) -> list[str]:
-        """Return the shards that a block's fits read, if its methods share anything."""
+        """Return the shards for a block's fits, if its methods share statistics."""
         return self._shards(wildcards.experiment, int(wildcards.block))
 
     def fit_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that decides a batch's fits: data, fitting, the methods themselves."""
+        """Return the code of a batch's fits: data, fitting and methods."""
         experiment = self._experiment(wildcards)
         return self._fit_code(experiment, experiment.batches[wildcards.batch])
 
@@ -197,15 +196,15 @@ class Jobs:
         return ", ".join(self._experiment(wildcards).batches[wildcards.batch])
 
     def fits(self, wildcards: Wildcards) -> list[str]:
-        """Return the fits of an experiment: block by block, of each all batches by name."""
+        """Return the fits of an experiment by block, then by name of the batch."""
         return self._fits(wildcards.experiment, layout.FIT)
 
     def fit_costs(self, wildcards: Wildcards) -> list[str]:
-        """Return what the fits of an experiment cost, in the order of `fits`."""
+        """Return the files of the costs of fits, in the order of `fits`."""
         return self._fits(wildcards.experiment, layout.FIT_COST)
 
     def evaluate_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that decides metrics and tables: of fits only where a job makes them."""
+        """Return the code of metrics and tables, and of fits if the same job computes them."""
         experiment = self._experiment(wildcards)
         metrics = experiment.metrics.values()
         code = source_files([experiment.data, experiment.evaluate, *metrics, TABLES])
@@ -216,7 +215,7 @@ class Jobs:
         return sorted({*code, *share, *fits})
 
     def evaluate_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides an experiment's metrics and their summary."""
+        """Return the settings of an experiment's metrics and their summary."""
         experiment = self._experiment(wildcards)
         return canonical_json({**experiment.evaluate_spec(), "summary": experiment.summary_spec()})
 
@@ -242,7 +241,7 @@ class Jobs:
         ]
 
     def _fits(self, name: str, pattern: str) -> list[str]:
-        """Return one file of each fit of an experiment that has jobs for fits."""
+        """Return one file per fit of an experiment with separate jobs for fits."""
         experiment = self.plan.experiments[name]
         return [
             self._file(pattern, name, batch=batch, block=f"{number:04d}")
@@ -253,7 +252,7 @@ class Jobs:
     # Targets.
 
     def drawn_from(self, pattern: str) -> Callable[[Wildcards], list[str]]:
-        """Return an input function: one file of each experiment that a target draws from."""
+        """Return an input function for one file of each experiment of a target."""
 
         def files(wildcards: Wildcards) -> list[str]:
             return [self._file(pattern, name) for name in self._target(wildcards).experiments]
@@ -261,18 +260,18 @@ class Jobs:
         return files
 
     def draw_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that decides a drawing, other than the module of its function."""
+        """Return the code of a drawing, except for the module of its function."""
         return sources_of_function(self._target(wildcards).draw)[0]
 
     def draw_definition(self, wildcards: Wildcards) -> str:
-        """Return a digest of what the drawing's function uses of its module, which has others."""
+        """Return a digest of the parts of its module that the drawing function uses."""
         return sources_of_function(self._target(wildcards).draw)[1]
 
     def draw_spec(self, wildcards: Wildcards) -> str:
         return canonical_json(self._target(wildcards).spec())
 
     def printed_values(self, wildcards: Wildcards) -> list[str]:
-        """Return the table of printed numbers of a target's paper, where there is one."""
+        """Return the table of printed numbers of a target's paper, if any."""
         paper = self._target(wildcards).paper
         return [file for name, file in self.plan.beside(PRINTED).items() if name == paper]
 
@@ -284,7 +283,7 @@ class Jobs:
         ]
 
     def named_rules(self) -> dict[str, list[str]]:
-        """Return the targets that each rule makes that is named after a target or a paper."""
+        """Return the targets of each rule that is named after a target or a paper."""
         targets = self.plan.targets
         papers = {
             paper: [name for name, target in targets.items() if target.paper == paper]
@@ -298,7 +297,7 @@ class Jobs:
     # The whole run.
 
     def of_experiments(self, *patterns: str) -> Callable[[Wildcards], list[str]]:
-        """Return an input function: some files of all experiments."""
+        """Return an input function for files of all experiments."""
 
         def files(wildcards: Wildcards) -> list[str]:
             names = self.plan.experiments
@@ -307,7 +306,7 @@ class Jobs:
         return files
 
     def of_targets(self, pattern: str) -> Callable[[Wildcards], list[str]]:
-        """Return an input function: one file of each target."""
+        """Return an input function for one file of each target."""
 
         def files(wildcards: Wildcards) -> list[str]:
             names = sorted(self.plan.targets)
@@ -316,7 +315,7 @@ class Jobs:
         return files
 
     def verdicts_spec(self, wildcards: Wildcards) -> str:
-        """Return whose claims are judged by whose trials, in the order of the files."""
+        """Return the settings of verdicts: claims and experiments, in the order of the files."""
         spec = {
             "experiments": list(self.plan.experiments),
             "papers": list(self.plan.beside(CLAIMS)),
@@ -328,17 +327,17 @@ class Jobs:
         return canonical_json(spec)
 
     def page_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code that decides the page, with its template, style and script."""
+        """Return the code of the page, with its templates, style and script."""
         parts = [shown(_PAGE / name) for name in _PAGE_FILES]
         return source_files(["privclust_papers.report.page"]) + parts
 
     def published(self, wildcards: Wildcards) -> list[str]:
-        """Return the verdicts of the published run, of those papers that have them."""
+        """Return the files with verdicts of the published run."""
         files = [f"docs/results/{paper}/verdicts.csv" for paper in self.plan.papers]
         return [file for file in files if os.path.exists(file)]
 
     def page_spec(self, wildcards: Wildcards) -> str:
-        """Return what the page says besides tables and figures: see `report.page.render`."""
+        """Return the content of the page besides tables and figures: see `report.page.render`."""
         plan = self.plan
         spec = {
             "effort": plan.effort,
@@ -359,27 +358,27 @@ class Jobs:
         return canonical_json(spec)
 
     def archive_spec(self, wildcards: Wildcards) -> str:
-        """Return what decides the workflow's own part of the archive."""
+        """Return the settings of the workflow's part of the archive."""
         return f"{project_digest(config=self.config)} {bool((self.config or {}).get('artefacts'))}"
 
-    # What is missing on the way.
+    # Missing intermediate files.
 
     def gaps(self, wildcards: Wildcards) -> list[str]:
-        """Return the files of the run that are missing where one that comes after is there.
+        """Return the missing files of the run for which a later file exists.
 
-        Snakemake takes a last file for up to date when an earlier one is missing. So it would after
-        a job that failed, with new settings, and whose old output it had removed: a rule that names
-        what is asked for names the gaps too.
+        Snakemake takes a final file for up to date if an intermediate one is missing, such as after
+        a failed job with new settings, for which it has removed the old output. Rules for final
+        files therefore request the gaps as well.
         """
         return self._gaps(self.plan.experiments, self.plan.targets, self.verdicts, self.page)
 
     def gaps_behind(self, targets: list[str]) -> Callable[[Wildcards], list[str]]:
-        """Return an input function: as `gaps`, on the way to some targets."""
+        """Return an input function for the gaps of some targets; see `gaps`."""
         experiments = {name for target in targets for name in self.plan.targets[target].experiments}
         return lambda wildcards: self._gaps(experiments, targets)
 
     def _gaps(self, experiments: Iterable[str], targets: Iterable[str], *last: str) -> list[str]:
-        """Return what is missing on the way to targets, and from them to the last files."""
+        """Return the missing intermediate files of targets and of the last files."""
         gaps: set[str] = set()
         for name in experiments:
             drawn = self.drawings(t for t in targets if name in self.plan.targets[t].experiments)
@@ -404,7 +403,7 @@ class Jobs:
 
 
 def _content_of(citation: str) -> Any:
-    """Return the content of a CITATION.cff as JSON values; None where there is none."""
+    """Return the content of a CITATION.cff as JSON values; None if there is no file."""
     if not os.path.exists(citation):
         return None
     return json.loads(json.dumps(load_yaml(citation), default=str))  # YAML has dates
@@ -429,7 +428,7 @@ def _settings_of(experiment: Experiment) -> dict[str, Any]:
 
 
 def _words_on(dataset: Dataset) -> dict[str, Any]:
-    """Return what the page says of a data set and of what may stand in for it."""
+    """Return the page's description of a data set and its substitutes."""
     parts = [source.description for source in dataset.sources if source.part]
     substitutes = [dataset.substitute.description] if dataset.substitute else []
     return {

@@ -1,6 +1,6 @@
-"""Where each file of a run lies: patterns, with what differs from job to job in braces.
+"""Paths of all files of a run: patterns with wildcards in braces.
 
-They are the outputs of the workflow's rules, and the names by which other rules ask for them.
+Patterns are outputs of the workflow's rules, and inputs of other rules.
 """
 
 RAW = "data/raw/{dataset}"

@@ -1,6 +1,6 @@
-"""The whole plan of a run, read from the config files: data, features, experiments and targets.
+"""The plan of a run, from the config files: data, features, experiments and targets.
 
-The workflow reads it each time it starts, in every job too, so nothing heavy is imported here.
+The workflow and every job import this module at their start, so that it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Target:
     kind: str  # "figure" or "table"
     title: str
     where: str  # in the paper
-    ours: bool  # whether the paper has no such figure or table: it is evidence of our own
-    experiments: tuple[str, ...]  # what it draws from
+    ours: bool  # whether it is additional evidence, without a figure or table in the paper
+    experiments: tuple[str, ...]  # its sources
     draw: str  # dotted path of the drawing function
-    own: tuple[str, ...] = ()  # methods of the user's own in it
+    own: tuple[str, ...] = ()  # methods of the user in it
     styles: tuple[tuple[str, dict[str, Any]], ...] = ()  # of its methods' curves; see `styles_in`
 
     def spec(self) -> dict[str, Any]:
-        """Return all that decides the drawing besides its tables, as JSON values."""
+        """Return all settings of the drawing besides its tables, as JSON values."""
         return {
             "target": self.name,
             "paper": self.paper,
@@ -64,10 +64,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run consists of; of data sets and features, what some experiment needs."""
+    """All parts of a run; data sets and features are those that experiments need."""
 
     effort: str
-    mirror: Path | None  # where data is looked for before any address
+    mirror: Path | None  # searched for data before any address
     substitutes: bool
     datasets: dict[str, Dataset]
     features: dict[str, FeatureEntry | GivenFeatures]
@@ -79,17 +79,17 @@ class Plan:
     quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
     kinds: dict[str, dict[str, str]] = field(default_factory=dict)  # of quantities, by paper
     budgets: dict[str, float] = field(default_factory=dict)  # CPU seconds at this effort, by paper
-    elsewhere: tuple[str, ...] = ()  # targets that only the other effort has
-    notices: tuple[str, ...] = ()  # what the user's files ask for and this effort has not
+    elsewhere: tuple[str, ...] = ()  # targets only of the other effort
+    notices: tuple[str, ...] = ()  # requests of the user's files that this effort does not have
 
     def beside(self, name: str) -> dict[str, str]:
-        """Return the files of a name in the papers' folders, by paper; a paper may have none."""
+        """Return the existing files of a name in the papers' folders, by paper."""
         files = {paper: Path(a["file"]).with_name(name) for paper, a in self.papers.items()}
         return {paper: str(file) for paper, file in files.items() if file.is_file()}
 
 
 def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the config with texts that the command line gave read as YAML, such as ``false``."""
+    """Return the config with texts from the command line parsed as YAML, such as ``false``."""
     import yaml
 
     return {
@@ -101,8 +101,8 @@ def normalise(config: Mapping[str, Any]) -> dict[str, Any]:
 def found_beside(config: Mapping[str, Any], home: str) -> dict[str, Any]:
     """Return the config with the paths of its files: below the working folder, or else in `home`.
 
-    `home` is the folder with the workflow's own ``config``. A file in neither place keeps its name,
-    so that the error message names it.
+    `home` is the folder with the workflow's ``config``. A missing file keeps its name, for the
+    error message.
     """
 
     def place(name: str) -> str:
@@ -114,11 +114,10 @@ def found_beside(config: Mapping[str, Any], home: str) -> dict[str, Any]:
 
 
 def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
-    """Return the settings that a run has and its config file has not, as the command line has them.
+    """Return the settings of a run that differ from its config file, as on the command line.
 
-    Of a path that begins at the machine's root only the last part stands. ``substitutes: false``
-    and ``artefacts`` are left out: they change no result, only whether there is one, or what an
-    archive holds.
+    Absolute paths are reduced to their last part. ``substitutes: false`` and ``artefacts`` are left
+    out: they change no results, only whether there are any, or the content of an archive.
     """
     import yaml
 
@@ -140,11 +139,11 @@ def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
 
 
 def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str]) -> Plan:
-    """Read and check all config files.
+    """Return the plan from all config files, after validation.
 
-    `config` is the content of config/config.yaml with what the command line changed, `schemas` the
-    folder of the schemas, `environ` the environment, for PRIVCLUST_DATA_MIRROR. A ConfigError says
-    in one line the file, the key, what it got and what it may be.
+    `config` is the content of config/config.yaml with changes from the command line, `schemas` the
+    folder of the schemas, `environ` the environment, for PRIVCLUST_DATA_MIRROR. Raises a
+    ConfigError of one line with file, key, value and allowed values.
     """
     folder = Path(schemas)
     validate(dict(config), load_yaml(folder / "config.schema.yaml"), "config")
@@ -212,14 +211,14 @@ def _titled(
     experiments: Mapping[str, Experiment],
     features: Mapping[str, FeatureEntry | GivenFeatures],
 ) -> Target:
-    """Let a target's title say which networks stand in for the paper's."""
+    """Return a target with a note in its title on networks that replace the paper's."""
     read = dict.fromkeys(experiments[name].dataset for name in target.experiments)
     notice = other_networks(features[name] for name in read if name in features)
     return replace(target, title=f"{target.title}; {notice}") if notice else target
 
 
 def only_at_paper_effort(target: str) -> str:
-    """Say of a target that quick effort has not how it is made."""
+    """Return the instructions for a target that only paper effort has."""
     return (
         f"{target} is made at effort=paper only, as it takes long; to make it: snakemake --cores 2 "
         f"{target} --config effort=paper"
@@ -229,7 +228,7 @@ def only_at_paper_effort(target: str) -> str:
 def _notices(
     elsewhere: Mapping[str, Target], own_paper: Mapping[str, Any] | None, config: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Say which entries of the user's own this run leaves out: its effort has no such panel."""
+    """Return notes on entries of the user that this run leaves out, without a panel."""
     of_methods = [
         f"{config['my_methods']}: methods.{method}.targets.{name}: left out of this run: "
         f"{only_at_paper_effort(name)}"
@@ -250,7 +249,7 @@ def _data_used(
     own_data: Mapping[str, OwnData],
     config: Mapping[str, Any],
 ) -> set[str]:
-    """Return the data sets and features that experiments read, all of which must be defined."""
+    """Return the data sets and features of experiments, or raise if one is undefined."""
     for name in own_data:
         if name in datasets or name in features:
             raise ConfigError(
@@ -287,10 +286,10 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
 def styles_in(
     document: Mapping[str, Any], experiments: Sequence[str]
 ) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Return what a paper's file says of the curves of the methods of some experiments.
+    """Return the styles, from a paper's file, of the methods of some experiments.
 
-    A method comes in the order of the paper's ``methods``. What an experiment says of it goes
-    before what stands there; of several experiments the first decides.
+    Methods are in the order of the paper's ``methods``. Styles in an experiment override those
+    there; the first of several experiments has priority.
     """
     uses: dict[str, Mapping[str, Any]] = {}
     for experiment in experiments:
@@ -304,7 +303,7 @@ def styles_in(
 
 
 def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
-    """Refuse dotted paths that lead nowhere, before any job starts."""
+    """Raise a ConfigError for dotted paths without an object, before any job starts."""
     named = {
         f"methods.{name}.{kind}": method[kind]
         for name, method in document["methods"].items()
@@ -332,7 +331,7 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
 
 
 def _add(joined: dict[str, Any], added: Mapping[str, Any], where: str) -> None:
-    """Join two mappings, where a name may stand only once: names become file names."""
+    """Join two mappings with distinct names, since names become file names."""
     for name in added:
         if name in joined:
             raise ConfigError(f"{where}: the name {name!r} stands in another paper's file already")

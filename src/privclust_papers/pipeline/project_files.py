@@ -1,4 +1,4 @@
-"""The files that make up the workflow, a checksum of them all, and the commit they are of."""
+"""The files of the workflow, their checksum, and their commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CITATION = "CITATION.cff"
 PACKAGES = ("privclust", "privclust_audit", "privclust_papers")
 PINS = ("pyproject.toml", "requirements.lock")
 _TOP_FILES = (WORKFLOW, "LICENSE", "README.md", *PINS)
-# What the project itself may hold: whatever else lies there is somebody's own.
+# Files of the project: other files in its folders are a user's.
 _SOURCES = (
     CITATION,
     "config/README.md",
@@ -38,20 +38,19 @@ _SOURCES = (
     "workflow/scripts/*.py",
     "src/privclust_papers/command/privclust-papers",
 )
-SETTINGS = ("datasets", "features", "my_methods", "my_data")  # that are paths of config files
+SETTINGS = ("datasets", "features", "my_methods", "my_data")  # settings with paths of config files
 _OF_A_PAPER = ("paper.yaml", "claims.yaml", "printed.csv")
 
 
 def project_files(
     folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """Return the files that make up the workflow: rules, scripts, configuration, package, pins.
+    """Return the files of the workflow: rules, scripts, configuration, packages, pins.
 
-    They are declared, not collected: of the configuration those that `config` names (None for the
-    content of config/config.yaml), of the rest those that the project has. A file of another name
-    that lies among them, such as one with credentials, is none of them. Paths are sorted and
-    relative to `folder`. Those of the top folder are named whether they are there or not, as an
-    archive without one of them would not do.
+    Files are declared, not collected, so that other files, such as credentials, are not included.
+    Config files are those named by `config` (None for the content of config/config.yaml). Paths
+    are sorted and relative to `folder`. Files of the top folder are included even if missing, since
+    an archive would be incomplete without them.
     """
     top = Path(folder)
     sources = (path.relative_to(top) for pattern in _SOURCES for path in top.glob(pattern))
@@ -63,9 +62,9 @@ def project_files(
 def config_files(
     folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
 ) -> Iterable[str]:
-    """Return the files that settings name, and the template that one of these names, there or not.
+    """Return the files named in settings, and the template named in one of them, even if missing.
 
-    Arguments are as of `project_files`.
+    Arguments are those of `project_files`.
     """
     top = Path(folder)
     settings = config if config is not None else _content(top / CONFIG)
@@ -77,7 +76,7 @@ def config_files(
 
 
 def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> Iterable[str]:
-    """Return the files of a user's own data and features that settings name, within the folder."""
+    """Return the files of a user's data and features named in settings, within the folder."""
     entries = _content(Path(folder, config.get("my_data") or "")).get("data")
     features = _content(Path(folder, config.get("features") or ""))
     both = [mapping for mapping in (entries, features) if isinstance(mapping, Mapping)]
@@ -88,7 +87,7 @@ def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) ->
 
 
 def _content(path: Path) -> Mapping[str, Any]:
-    """The keys of a config file; none where it is not there or is not one, as planning says."""
+    """Return the content of a config file; empty if missing or invalid, which planning reports."""
     try:
         content = load_yaml(path)
     except ConfigError:
@@ -97,7 +96,7 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file or a folder on the way to it is one of the system's or an editor's."""
+    """Return whether a file or a folder in its path is hidden, or a bytecode cache."""
     parts = (part for part in Path(name).parts if part != "..")
     return any(part.startswith(".") or part == "__pycache__" for part in parts)
 
@@ -105,7 +104,7 @@ def _is_hidden(name: str) -> bool:
 def project_digest(
     folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
 ) -> str:
-    """Return the SHA-256 of all `project_files` that are there; an archive changes with it."""
+    """Return the SHA-256 of all existing `project_files`; an archive depends on it."""
     sha = hashlib.sha256()
     for name in project_files(folder, config):
         path = Path(folder, name)
@@ -115,10 +114,9 @@ def project_digest(
 
 
 def commit_of(folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None) -> str:
-    """Return the git commit that all `project_files` are of.
+    """Return the git commit of the `project_files`, with a note if some have changed since.
 
-    Where some differ from it, the text says so after the commit. It is empty where the project's
-    folder is no git checkout, or there is no git.
+    The text is empty if the project's folder is not a git checkout, or git is missing.
     """
     try:
         top = _git(folder, "rev-parse", "--show-toplevel").strip()

@@ -1,32 +1,31 @@
-"""Running the tasks of a block, what they share, and their evaluation.
+"""Execution of the tasks of a block: shared statistics, fits and evaluation.
 
-A paper's file names its functions by dotted paths. They get and return the following; their own
-docstrings say what is special, above all which keys they read and fill.
+A paper's file names its functions by dotted paths. Their arguments and results are as follows;
+their docstrings describe specific keys.
 
 ``data(point, trial, streams, dataset)`` returns a `TrialData`. `point` is a mapping: the grid point
-without its swept axes. `trial` counts from 0; `streams` (`TrialStreams`) has differed by it
-already, so that few functions read it. `dataset` holds the arrays of the prepared data set and its
-``"source"``, None where the experiment reads none.
+without its swept axes. `trial` counts from 0; `streams` (`TrialStreams`) already depend on it, so
+that few functions use it. `dataset` holds the arrays of the prepared data set and its ``"source"``,
+or is None.
 
-``share(point, trial, streams, dataset, shard, n_shards)`` returns a dict of arrays that are added
-up over the shards, entry by entry; fits find the sums as ``data.extra["shared"]``.
+``share(point, trial, streams, dataset, shard, n_shards)`` returns a dict of arrays, which are added
+over the shards, entry by entry. The sums are in ``data.extra["shared"]`` of fits.
 
-``fit(estimator, params, data, streams)`` gets a class, the keywords that the paper's file and the
-swept axes give it, and what `data` returned. It fits the class and returns a dict of str to
-ndarray. A method that is no class is a ``function(data, streams, **params)`` that returns the same;
-no `fit` is called for it.
+``fit(estimator, params, data, streams)`` takes a class, keywords from the paper's file and the
+swept axes, and the result of `data`. It fits the class and returns a dict of str to ndarray. A
+method may also be a ``function(data, streams, **params)`` with the same result, without `fit`.
 
-``evaluate(data, outputs)`` gets what a fit returned and the data without ``"shared"``; where the
-experiment has a reference method, ``data.extra["reference"]`` is what that returned for the same
-task. It returns a dict of metrics: numbers, NaN where one has no meaning, which are averaged over
-trials; and arrays, which are kept for figures. Further ``metrics`` are called with arguments by
-name: ``X`` and ``y`` of the data, and arrays that the fit returned.
+``evaluate(data, outputs)`` takes the result of a fit and the data without ``"shared"``. With a
+reference method, ``data.extra["reference"]`` is its result for the same task. It returns a dict of
+metrics: numbers (or NaN), which are averaged over trials, and arrays, which are kept for figures.
+Further ``metrics`` are called with arguments by name: ``X`` and ``y`` of the data, and arrays from
+the fit.
 
-A figure's function gets a `privclust_papers.report.drawing.style.Results` and returns a `Drawing`.
+A figure's function takes a `privclust_papers.report.drawing.style.Results` and returns a `Drawing`.
 
-`data` and `share` may draw from the streams ``"data"`` and ``"init"`` alone, `fit` and methods also
-from ``"noise"``. The data of an instance (a grid point without its swept axes, and a trial) are
-made once for all its tasks. Every fit starts by importing this, so it imports little.
+`data` and `share` may use only the streams ``"data"`` and ``"init"``; `fit` and methods may also
+use ``"noise"``. The data of an instance (a grid point without its swept axes, and a trial) are
+generated once for all its tasks. Every fit imports this module, so that it imports little.
 """
 
 from __future__ import annotations
@@ -63,16 +62,16 @@ Instance = tuple[Mapping[str, Any], int, Sequence[Mapping[str, Any]]]
 class TrialData:
     """The data of one trial."""
 
-    # The samples, which no fit may change: methods and swept values share them. Where no method of
-    # the experiment has transforms, it may be whatever `fit` and `evaluate` understand, such as an
-    # object that draws the same rows in chunks at each pass.
+    # The samples, which fits must not change: methods and swept values share them. Without
+    # transforms, any object that `fit` and `evaluate` accept, such as one that draws the same rows
+    # in chunks at each pass.
     X: Any
-    y: np.ndarray | None  # the true clusters, 0-based, where there are any
-    source: str  # begins with "substitute" where it stands in for other data
-    facts: dict[str, str | int] = field(default_factory=dict)  # what the summary may be split by
-    # What else a fit or its evaluation needs, such as samples held out. A fit finds under "shared"
-    # what the experiment's `share` computed, an evaluation under "reference" the reference method's
-    # outputs of the same task; both are dicts of arrays.
+    y: np.ndarray | None  # the true clusters, 0-based, if any
+    source: str  # begins with "substitute" for a substitute of other data
+    facts: dict[str, str | int] = field(default_factory=dict)  # by which the summary may be split
+    # Other inputs of fits and evaluation, such as held-out samples. "shared" has the result of the
+    # experiment's `share` (for fits), "reference" the outputs of the reference method on the same
+    # task (for the evaluation); both are dicts of arrays.
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -84,9 +83,9 @@ class TrialData:
 class TrialStreams:
     """The random streams of one trial; see `privclust_papers.pipeline.seeds`.
 
-    `spec` has ``seed``, ``paper``, ``experiment``, ``swept`` and, where there is one, ``method``.
-    Without one there is no ``"noise"``: what methods share may not depend on a method. Swept axes
-    of `point` count for ``"noise"`` only.
+    `spec` has ``seed``, ``paper``, ``experiment``, ``swept`` and, optionally, ``method``. Without a
+    method there is no ``"noise"``, since shared data must not depend on a method. Swept axes of
+    `point` affect only ``"noise"``.
     """
 
     def __init__(self, spec: Mapping[str, Any], point: Mapping[str, Any], trial: int) -> None:
@@ -96,7 +95,7 @@ class TrialStreams:
         self._method = spec["method"]["name"] if "method" in spec else None
 
     def get(self, stream: str) -> np.random.Generator:
-        """Return a fresh generator at the start of a stream; noise needs a method."""
+        """Return a new generator at the start of a stream; ``"noise"`` needs a method."""
         if stream == "noise" and self._method is None:
             shared = ", ".join(name for name in seeds.STREAMS if name != "noise")
             raise ValueError(f"stream: got 'noise'; without a method it may be one of {shared}")
@@ -108,7 +107,7 @@ class TrialStreams:
 
 
 def progress(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
-    """Iterate over items and say how far it is: a bar on a terminal, else a line now and then."""
+    """Iterate over items with a progress bar on a terminal, or log lines elsewhere."""
     if sys.stderr.isatty():
         from tqdm import tqdm
 
@@ -123,19 +122,18 @@ def progress(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
 
 
 def prepared(X: Any, transforms: Iterable[tuple[str, Mapping[str, Any]]]) -> Any:
-    """Apply a method's transformers, named by dotted paths with their parameters, in order."""
+    """Return X after a method's transformers, given by dotted paths and parameters, in order."""
     for path, params in transforms:
         X = load_object(path)(**params).fit_transform(X)
     return X
 
 
 def run_shard(spec: Mapping[str, Any], dataset: Arrays | None) -> dict[str, np.ndarray]:
-    """Compute one shard of what the methods share of each instance of a block.
+    """Compute one shard of the shared statistics of each instance of a block.
 
     `spec` is from `Experiment.share_spec`. Its ``share`` names a function ``share(point, trial,
-    streams, dataset, shard, n_shards)`` that returns a dict of arrays whose sums over the shards,
-    entry by entry, are the shared statistics. The result has, for the i-th instance, each array as
-    ``"<i>/<name>"``.
+    streams, dataset, shard, n_shards)`` that returns a dict of arrays, to be added over the shards,
+    entry by entry. The result has the arrays of the i-th instance as ``"<i>/<name>"``.
     """
     share = load_object(spec["share"])
     shard, n_shards = spec["shard"], spec["n_shards"]
@@ -148,12 +146,12 @@ def run_shard(spec: Mapping[str, Any], dataset: Arrays | None) -> dict[str, np.n
 
 
 def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
-    """Add shards up, entry by entry, in the order given.
+    """Add shards entry by entry, in the order given.
 
-    Sums of integers are exact as long as they fit their type, so that they do not depend on how
-    many shards there were; sums of floating-point numbers do, in their last digits.
+    Sums of integers are exact unless they overflow, and independent of the number of shards. Sums
+    of floating-point numbers depend on it in their last digits.
 
-    It is a ValueError if shards differ in the names, shapes or types of their arrays.
+    Raises a ValueError if shards differ in the names, shapes or types of their arrays.
     """
     merged: dict[str, np.ndarray] = {}
     for number, arrays in enumerate(shards):
@@ -173,10 +171,10 @@ def run_block(
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """Fit a batch of methods on the tasks of one block.
 
-    A method is fitted once for all values of the swept axes that its class or function does not
-    accept, or that its own `params` fix. `spec` is from `Experiment.fit_spec`, `shared` from
-    `merge_shards`. The result has, for the i-th task, each array that a method's fit returned as
-    ``"<method>/<i>/<name>"``, and what the fits of each method took of the processor, without data.
+    A method is fitted once for all values of swept axes that its class or function does not accept,
+    or that its `params` fix. `spec` is from `Experiment.fit_spec`, `shared` from `merge_shards`.
+    Returns the arrays of fits for the i-th task as ``"<method>/<i>/<name>"``, and the CPU seconds
+    of the fits of each method, without data generation.
     """
     statistics = _by_number(shared or {})
     cpu_seconds = {method["name"]: 0.0 for method in spec["methods"]}
@@ -195,9 +193,9 @@ def run_block(
 def run_short(
     spec: Mapping[str, Any], dataset: Arrays | None
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """Fit all methods of a short experiment, whose `spec` is from `Experiment.evaluate_spec`.
+    """Fit all methods of a short experiment; `spec` is from `Experiment.evaluate_spec`.
 
-    What the methods share is computed in one shard. Returns what `run_block` returns.
+    Shared statistics are computed in one shard. The result is that of `run_block`.
     """
     (batch,) = spec["batches"]
     block = block_spec(spec, batch, 0)
@@ -212,7 +210,7 @@ def _fit_instance(
     shared: Arrays,
     cpu_seconds: dict[str, float],
 ) -> Iterator[tuple[str, Arrays]]:
-    """Fit each task of an instance; a generator, so that its data are gone before the next's."""
+    """Fit each task of an instance; a generator, so that its data are freed before the next."""
     data = _instance_data(spec, *instance[:2], dataset)
     if shared:
         data = replace(data, extra={**data.extra, "shared": shared})
@@ -227,7 +225,7 @@ def _fit_method(
     data: TrialData,
     cpu_seconds: dict[str, float],
 ) -> Iterator[tuple[str, Arrays]]:
-    """Fit one method on each task of an instance, and add up the time that this takes."""
+    """Fit one method on each task of an instance, and add the CPU time to `cpu_seconds`."""
     point, trial, sweep = instance
     fit = load_object(spec["fit"]) if spec["fit"] else None
     estimator = load_object(method["estimator"])
@@ -254,7 +252,7 @@ def run_method(
     data: TrialData,
     streams: TrialStreams,
 ) -> Arrays:
-    """Fit a class, or call a function, which needs no `fit`; what a class lacks is named."""
+    """Fit a class, or call a function; raise a ConfigError if a fitted class lacks an attribute."""
     if not isinstance(estimator, type):
         return estimator(data, streams, **params)
     try:
@@ -267,9 +265,9 @@ def run_method(
 
 
 def random_state_for(estimator: type, rng: np.random.Generator) -> np.random.Generator | int:
-    """Return what a class takes for `random_state`: ours and what derives from them a generator.
+    """Return `random_state` for a class: a generator for the project's classes and subclasses.
 
-    Any other gets a whole number, which all libraries understand.
+    Other classes get an integer, which all libraries accept.
     """
     if any(base.__module__.partition(".")[0] in PACKAGES for base in estimator.__mro__):
         return rng
@@ -290,9 +288,9 @@ def evaluate_fits(
     """Compute the metrics of all methods of an experiment from their fits.
 
     `spec` is from `Experiment.evaluate_spec`. `read_block` returns the arrays of each method, by
-    name, for the number of a block; one block is held at a time. The result has of each method
-    columns with one entry per task, ``"<method>/point/<name>"``, ``"<method>/trial"``,
-    ``"<method>/fact/<name>"`` and ``"<method>/value/<name>"``, and metrics that are arrays as
+    name, for the number of a block; one block is in memory at a time. The result has columns with
+    one entry per task, ``"<method>/point/<name>"``, ``"<method>/trial"``,
+    ``"<method>/fact/<name>"`` and ``"<method>/value/<name>"``, and metrics that are arrays,
     ``"<method>/array/<task>/<name>"``.
     """
     metrics = {method: _Metrics() for method in spec["methods"]}
@@ -310,7 +308,7 @@ class _Metrics:
     def add(
         self, point: Mapping[str, Any], trial: int, data: TrialData, values: Mapping[str, Any]
     ) -> None:
-        """Append one task: numbers to its row, arrays under its number."""
+        """Append one task: numbers as a row, arrays by its number."""
         row = {f"point/{key}": value for key, value in point.items()}
         row |= {"trial": trial, "fact/source": data.source}
         row |= {f"fact/{key}": value for key, value in data.facts.items()}
@@ -333,7 +331,7 @@ def _evaluate_block(
     dataset: Arrays | None,
     metrics: Mapping[str, _Metrics],
 ) -> None:
-    """Evaluate a block of every method; a function, so that it is gone before the next is read."""
+    """Evaluate a block of every method; a function, so that memory is freed before the next."""
     outputs = {method: _by_number(arrays) for method, arrays in fitted.items()}
     first = 0
     for point, trial, sweep in spec["blocks"][number]:
@@ -350,7 +348,7 @@ def _evaluate_instance(
     dataset: Arrays | None,
     metrics: Mapping[str, _Metrics],
 ) -> None:
-    """Evaluate an instance's tasks, by method and place, on data that are made once."""
+    """Evaluate an instance's tasks, by method and index, on data generated once."""
     point, trial, sweep = instance
     evaluate = load_object(spec["evaluate"])
     data = _instance_data(spec, point, trial, dataset)
@@ -368,7 +366,7 @@ def _evaluate_instance(
 def _with_metrics(
     spec: Mapping[str, Any], data: TrialData, outputs: Arrays, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Add the metrics that the paper's file names to those that `evaluate` returned."""
+    """Return the metrics of `evaluate`, and those named in the paper's file."""
     offered, joined = {**outputs, "X": data.X, "y": data.y}, dict(values)
     for name, path in spec.get("metrics", {}).items():
         where = f"experiments.{spec['experiment']}.metrics.{name}"
@@ -388,12 +386,12 @@ def _with_metrics(
 
 
 def _numbered(results: Iterable[Arrays]) -> dict[str, np.ndarray]:
-    """Join results into one mapping, each name with its result's number before it."""
+    """Join results into one mapping, with names prefixed by the result's number."""
     return _joined({f"{number:05d}": result for number, result in enumerate(results)})
 
 
 def _joined(results: Mapping[str, Arrays]) -> dict[str, np.ndarray]:
-    """Join mappings into one, each name with its mapping's before it."""
+    """Join mappings into one, with names prefixed by the mapping's key."""
     return {f"{key}/{name}": a for key, result in results.items() for name, a in result.items()}
 
 

@@ -1,8 +1,8 @@
-"""Random streams that depend on what is computed, not on where, when or in which order.
+"""Random streams that are functions of the computation, independent of machine, time and order.
 
-Every stream is keyed by (paper, experiment, point, trial, stream). The key is hashed with SHA-256
-(Python's own ``hash`` changes from run to run) and given to `numpy.random.SeedSequence` as its
-spawn key. Re-blocking, more cores, another order or another executor therefore change nothing.
+Every stream has a key (paper, experiment, point, trial, stream). The SHA-256 of the key (Python's
+``hash`` changes between runs) is the spawn key of a `numpy.random.SeedSequence`. Other blocks,
+numbers of cores, orders or executors therefore do not change results.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def generator(
     """Return the generator of one stream of one trial.
 
     `base` is the run's seed (``seed`` in config/config.yaml), `point` the grid point as JSON
-    values, `stream` one of `STREAMS`, with a method for ``"noise"`` only: methods compared in one
-    panel share data and starts. Anything else is a ValueError.
+    values, `stream` one of `STREAMS`. Only ``"noise"`` has a method, since compared methods share
+    data and starts. Raises a ValueError for other combinations.
 
     Examples
     --------

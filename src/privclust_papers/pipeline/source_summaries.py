@@ -1,8 +1,8 @@
-"""What Python sources import and define, remembered from process to process.
+"""Imports and definitions of Python sources, cached between processes.
 
-Parsing is most of what it takes to follow imports, and few sources change from run to run. What was
-read from a text stands, by the text's digest, in a file beside this module's bytecode. Without that
-file, or with one that is no good, sources are parsed again, and nothing else is different.
+Parsing takes most of the time to follow imports, and few sources change between runs. Summaries are
+stored by the digest of the source, in a file next to this module's bytecode. Without a valid file
+sources are parsed again, with the same result.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import NamedTuple
 from privclust.core.files import write_text
 
 _FILE = Path(importlib.util.cache_from_source(__file__)).with_suffix(".json")
-_LARGEST_NUMBER = 2_000  # of texts, those asked for last
+_LARGEST_NUMBER = 2_000  # of summaries in the file, the most recently used
 
 
 class Summary(NamedTuple):
-    """What a source imports, anywhere in it, and the names that it defines at its top level.
+    """All imports of a source, and the names defined at its top level.
 
-    Of an import these are the dots before the module's name, that name, and {local name: its name
-    there}, which is empty for ``import module``.
+    An import is the number of leading dots, the module's name, and {local name: imported name},
+    which is empty for ``import module``.
     """
 
     imports: list[tuple[int, str, dict[str, str]]]
@@ -40,11 +40,11 @@ class Summary(NamedTuple):
 
 @functools.cache
 def summary_of(text: str) -> Summary:
-    """Return the summary of a source, which is parsed if no process has done so before."""
+    """Return the summary of a source, from the cache or by parsing."""
     known = _remembered()
     digest = hashlib.sha256(text.encode()).hexdigest()
     if digest in known:
-        known[digest] = known.pop(digest)  # now the last that was asked for
+        known[digest] = known.pop(digest)  # moved to the end: most recently used
         return known[digest]
     imports = [
         imported for node in _statements(_parsed(text)) for imported in _imports_of_statement(node)
@@ -56,9 +56,9 @@ def summary_of(text: str) -> Summary:
 
 @functools.cache
 def top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
-    """Return a module's definitions by name, and its statements that are neither these nor imports.
+    """Return a module's definitions by name, and its statements other than these and imports.
 
-    Of several definitions of a name all count; a docstring does not.
+    All definitions of a name are included; docstrings are not.
     """
     defined: dict[str, list[ast.stmt]] = {}
     statements = []
@@ -78,7 +78,7 @@ def top_level(text: str) -> tuple[dict[str, list[ast.stmt]], list[ast.stmt]]:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names that a piece of source mentions."""
+    """Return the names in a node."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
@@ -88,7 +88,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """Go through a module's statements, those of one level before those within them."""
+    """Yield a module's statements in breadth-first order."""
     pending: deque[ast.AST] = deque([tree])
     while pending:
         node = pending.popleft()
@@ -108,7 +108,7 @@ def _imports_of_statement(node: ast.AST) -> list[tuple[int, str, dict[str, str]]
 
 @functools.cache
 def _remembered() -> dict[str, Summary]:
-    """Return the summaries of earlier processes by digest, those asked for last at the end."""
+    """Return the cached summaries by digest, the most recently used last."""
     try:
         content = json.loads(_FILE.read_bytes())
         if content["code"] == _digest_of_code():
@@ -125,13 +125,13 @@ def _remembered() -> dict[str, Summary]:
 
 @functools.cache
 def _remember_at_exit(process: int) -> None:
-    """Write the summaries when this process ends; copies of it leave that to it."""
+    """Write the cache when this process ends, but not when its forks end."""
 
     def write() -> None:
         if os.getpid() == process and not sys.dont_write_bytecode:
             last = dict(list(_remembered().items())[-_LARGEST_NUMBER:])
             content = {"code": _digest_of_code(), "summaries": last}
-            with contextlib.suppress(OSError):  # the package may stand where nobody writes
+            with contextlib.suppress(OSError):  # the package's folder may be read-only
                 write_text(_FILE, json.dumps(content, separators=(",", ":")))
 
     atexit.register(write)
@@ -139,5 +139,5 @@ def _remember_at_exit(process: int) -> None:
 
 @functools.cache
 def _digest_of_code() -> str:
-    """Return the SHA-256 of this module, which decides what a summary has."""
+    """Return the SHA-256 of this module, which defines the content of summaries."""
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()

@@ -1,12 +1,12 @@
-"""Which source files a piece of the package depends on, read from its import statements.
+"""Source files on which a part of the package depends, from its import statements.
 
-Snakemake does not see that an imported module was edited. Each rule therefore lists the modules
-behind the classes and functions it calls as inputs. They are found without importing anything:
-import statements are parsed, and a name that a package or its stub re-exports is followed to
-the module that defines it, so that a method depends on its own module and not on its neighbours.
+Snakemake does not notice edits of imported modules. Each rule therefore has the modules of its
+classes and functions as inputs. They are found without importing anything: import statements are
+parsed, and names re-exported by a package or its stub are followed to the defining module, so that
+a method depends on its own module and not on its neighbours.
 
-A module of figures has many drawings, of which an edit should make one again. Of the module of a
-drawing function, only the definitions that the function uses count.
+A module of figures has many drawings, and an edit should repeat only one. For a drawing function,
+only the definitions of its module that it uses count.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pathlib import Path
 from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.pipeline.source_summaries import names_in, summary_of, top_level
 
-_LOCKED = frozenset({"sklearn"})  # packages with methods whose version the lock has: none is edited
+_LOCKED = frozenset({"sklearn"})  # packages with methods and a locked version: never edited
 
 
 def source_files(dotted_paths: Iterable[str]) -> list[str]:
-    """Return the sorted source files that the named modules, classes or functions depend on.
+    """Return the sorted source files on which modules, classes or functions depend.
 
-    They are given by dotted paths such as ``"privclust.segmentation.SSC"``. Within the project's
-    packages the whole chain of imports is followed; of any other package only the named module's
-    own file counts, and nothing of scikit-learn, whose files lie where the environment does. Files
-    are relative to the working folder where they lie below it. It is a ValueError if there is no
-    module for a path, or a module of the project lacks the name.
+    Dotted paths are such as ``"privclust.segmentation.SSC"``. Imports within the project's packages
+    are followed recursively. For other packages only the file of the named module counts, and for
+    scikit-learn none, since its files are in the environment. Files below the working folder are
+    relative to it. Raises a ValueError if a path has no module, or a module of the project lacks
+    the name.
     """
     modules = frozenset(map(_defining_module, dotted_paths))
     return list(_files_of(modules, Path.cwd()))
@@ -40,7 +40,7 @@ def source_files(dotted_paths: Iterable[str]) -> list[str]:
 
 @functools.cache
 def _files_of(modules: frozenset[str], folder: Path) -> tuple[str, ...]:
-    """Return the sorted files of modules and of all that they import of the project."""
+    """Return the sorted files of modules and of their imports from the project, recursively."""
     pending = list(modules)
     seen: set[str] = set()
     while pending:
@@ -55,11 +55,11 @@ def _files_of(modules: frozenset[str], folder: Path) -> tuple[str, ...]:
 
 
 def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
-    """Return what a function or class depends on: other files, a digest of its own module's part.
+    """Return the dependencies of a function or class: other files, and a digest within its module.
 
-    The files are as `source_files` has them, of the names that are imported for it. The digest is
-    the SHA-256 of the source, comments included, of the function, of all that it uses of its
-    module, and of the module's statements that are no definitions.
+    The files are the `source_files` of the imported names that it uses. The digest is the SHA-256
+    of the source, with comments, of the function, of the definitions of its module that it uses,
+    and of the module's statements other than definitions.
     """
     module, name = _defining_module(dotted_path), dotted_path.rpartition(".")[2]
     text = _text(module)
@@ -96,7 +96,7 @@ def _segment(text: str, node: ast.stmt) -> str:
 
 @functools.cache
 def _defining_module(path: str) -> str:
-    """Return the module that defines the object a dotted path names."""
+    """Return the module that defines the object of a dotted path."""
     parts = path.split(".")
     for end in range(len(parts), 0, -1):
         module = ".".join(parts[:end])
@@ -136,7 +136,7 @@ def _imports(module: str) -> list[str]:
 def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
     """Return (imported module, {local name: its name there}) for each import in a module."""
     file = _file(module)
-    stub = file.with_suffix(".pyi")  # what a package imports when it is asked for it
+    stub = file.with_suffix(".pyi")  # lazy imports of a package
     texts = [part.read_text(encoding="utf-8") for part in (file, stub) if part.is_file()]
     is_package = file.stem == "__init__"
     return [
@@ -147,7 +147,7 @@ def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def _absolute(module: str, level: int, name: str, is_package: bool) -> str:
-    """Return the absolute name of the module that an import names, with `level` dots before it."""
+    """Return the absolute name of an imported module, given with `level` leading dots."""
     if not level:
         return name
     parts = module.split(".")
@@ -182,7 +182,7 @@ def _file(module: str) -> Path:
 
 
 def shown(file: Path) -> str:
-    """Return a path relative to the working folder if it lies below that."""
+    """Return a path, relative to the working folder if below it."""
     return _relative(file, Path.cwd())
 
 

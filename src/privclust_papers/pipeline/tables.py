@@ -1,4 +1,4 @@
-"""Summing up an experiment: the metrics of all methods as tables."""
+"""Tables of an experiment: the metrics of all methods, and their summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 
 def columns_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return one method's columns of a metrics artefact, which holds ``"<method>/<column>"``."""
+    """Return the columns ``"<method>/<column>"`` of one method in a metrics artefact."""
     prefix = f"{method}/"
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
@@ -21,8 +21,8 @@ def tables_of(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the trials of an experiment and their summary: `trials_table`, `summary_table`.
 
-    `metrics` is from `privclust_papers.pipeline.runner.evaluate_fits`; `labels` has the label of
-    each method by its name.
+    `metrics` is from `privclust_papers.pipeline.runner.evaluate_fits`; `labels` maps names of
+    methods to labels.
     """
     columns = {method: columns_of(method, metrics) for method in labels}
     tables = [trials_table(labels[method], method, columns[method]) for method in columns]
@@ -55,10 +55,10 @@ def summary_table(
     point_names: Sequence[str],
     groups: Sequence[Sequence[str]],
 ) -> pd.DataFrame:
-    """Sum up metrics of trials, from `trials_table`, per method, grid point and group.
+    """Summarise metrics of trials, from `trials_table`, per method, grid point and group.
 
-    A group is a further split by facts; the split by nothing comes first. Columns of the result:
-    method, label, the axes of the grid, the facts (``"all"`` where not split), metric, n, mean,
+    A group is a further split by facts; rows without a split come first. Columns of the result:
+    method, label, the axes of the grid, the facts (``"all"`` if not split), metric, n, mean,
     median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
     """
     facts = sorted({fact for group in groups for fact in group})

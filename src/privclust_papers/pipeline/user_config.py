@@ -1,8 +1,8 @@
-"""A user's own methods and data, joined to the papers before anything is planned.
+"""A user's methods and data, added to the papers before a run is planned.
 
-config/my_methods.yaml puts a class into the experiments behind any target, and a class that claims
-to be private into the audit. config/my_data.yaml makes a paper of its own out of a template: for
-each data set one copy of each of its experiments and targets.
+config/my_methods.yaml adds a class to the experiments of any target, and a class with a claimed
+guarantee to the audit. config/my_data.yaml creates an additional paper from a template, with one
+copy of its experiments and targets per data set.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _LARGEST_BOUND = 1e100
 
 @dataclass(frozen=True)
 class OwnData:
-    """A data set of a user's own: an entry of config/my_data.yaml."""
+    """A user's data set: an entry of config/my_data.yaml."""
 
     name: str
     file: str
-    low: float | tuple[float, ...]  # with high: a box that is known without looking at the data
+    low: float | tuple[float, ...]  # low and high: bounds known without the data
     high: float | tuple[float, ...]
     n_clusters: int
     columns: tuple[str, ...] | None  # of a table with named columns; None for all
 
     def spec(self) -> dict[str, Any]:
-        """Return all that decides the prepared rows besides the file's content, as JSON values."""
+        """Return all settings of the prepared rows besides the file's content, as JSON values."""
         return asdict(self)
 
 
 def load_own_data(path: str, schemas: Path) -> tuple[dict[str, OwnData], str]:
-    """Read the data sets of config/my_data.yaml, and the path of the template for their panels."""
+    """Return the data sets of config/my_data.yaml, and the path of the template for panels."""
     document = load_validated(path, schemas / "my_data.schema.yaml")
     datasets = {}
     for name, entry in document["data"].items():
@@ -70,10 +70,10 @@ def _check_box(low, high, where: str) -> None:
 def paper_of_own_data(
     data: Mapping[str, OwnData], template: str, schemas: Path
 ) -> dict[str, Any] | None:
-    """Return the paper that has a copy of the template's experiments for each data set, if any.
+    """Return a paper with a copy of the template's experiments for each data set, if any.
 
-    The template is a config of a paper. Names of experiments and targets get the data set's in
-    front; each grid gets its number of clusters.
+    The template is a config of a paper. Names of experiments and targets are prefixed by the name
+    of the data set; each grid gets its number of clusters.
     """
     if not data:
         return None
@@ -98,11 +98,11 @@ def paper_of_own_data(
 def join_own_methods(
     documents: Sequence[dict[str, Any]], path: str, schemas: Path
 ) -> list[dict[str, Any]]:
-    """Put the methods of config/my_methods.yaml into the papers' experiments, in place.
+    """Add the methods of config/my_methods.yaml to the papers' experiments, in place.
 
-    Return the file's claims, each with the ``paper`` of its target. A ConfigError names the file,
-    the key and the method: a class that cannot be imported or has not what a fit calls, a target
-    that there is not or that takes no other methods, a name that is taken.
+    Return the file's claims, each with the ``paper`` of its target. Raises a ConfigError with file,
+    key and method if a class cannot be imported or lacks a method that fits call, a target does not
+    exist or accepts no other methods, or a name is taken.
     """
     config = load_validated(path, schemas / "my_methods.schema.yaml")
     for name, method in config["methods"].items():
@@ -139,7 +139,7 @@ def join_own_methods(
 
 
 def _own_class(dotted: str, where: str) -> Any:
-    """Import a class; its own errors are the user's to see."""
+    """Import a class, with any error of the import in the message."""
     try:
         loaded = load_object(dotted)
     except ConfigError as error:
@@ -168,7 +168,7 @@ def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> d
 
 
 def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], where: str) -> None:
-    """Define a method in a paper, which must have no other of its name."""
+    """Define a method in a paper, or raise a ConfigError if its name or label is taken."""
     entry = {"label": f"{method['label']} {OWN_CLAIM}", "class": method["class"]}
     for other, present in document["methods"].items():
         if other == name and present != entry:
@@ -182,7 +182,7 @@ def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], 
 
 
 def _check_fits(estimator: type, fit: Mapping[str, str], where: str, dotted: str) -> None:
-    """Refuse a class that cannot be fitted before any job starts."""
+    """Raise a ConfigError if a class cannot be fitted, before any job starts."""
     needed = fit["calls"]
     if not callable(getattr(estimator, needed, None)):
         raise ConfigError(
@@ -194,7 +194,7 @@ def _check_fits(estimator: type, fit: Mapping[str, str], where: str, dotted: str
 def _add_to_audit(
     documents: Sequence[dict[str, Any]], name: str, method: Mapping[str, Any], where: str
 ) -> None:
-    """Add an attack on a whole fit to the audit, where the run has one."""
+    """Add an attack on a whole fit to the audit, if the run has an audit."""
     for document in (document for document in documents if "open_audit" in document):
         claim, audit, experiments = method["audit"], document["open_audit"], document["experiments"]
         if audit["experiment"] not in experiments:

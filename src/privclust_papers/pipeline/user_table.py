@@ -1,4 +1,4 @@
-"""Rows of a user's own: any table of numbers, in a box that is declared beside it."""
+"""A user's data: any table of numbers, with declared bounds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SOURCE = "own: {}"
 
 
 def read_rows(path: str, columns: tuple[str, ...] | None = None) -> np.ndarray:
-    """Read a file of numbers, a row a record, by the reader that its suffix asks for.
+    """Read a file of numbers with one record per row; the suffix determines the reader.
 
-    It may be ``.csv`` (compressed too), ``.npy``, ``.parquet`` or ``.h5``; columns, None for all,
-    may be of a file with names. A DataError says in one line what is wrong with it where.
+    Suffixes are ``.csv`` (also compressed), ``.npy``, ``.parquet`` and ``.h5``. Columns, None for
+    all, need a file with names. Raises a DataError of one line if the file cannot be used.
     """
     try:
         parts = chunks(path, columns=columns)
@@ -36,10 +36,10 @@ def prepared(
     low: float | Sequence[float],
     high: float | Sequence[float],
 ) -> dict[str, np.ndarray]:
-    """Return the rows of an entry of config/my_data.yaml with the corners of their box.
+    """Return the rows of an entry of config/my_data.yaml with their bounds.
 
-    That is ``X`` (n_samples, n_features), ``low`` and ``high`` (n_features,). A DataError says
-    what is wrong with the file, or that bounds have another number of features.
+    Returns ``X`` (n_samples, n_features), ``low`` and ``high`` (n_features,). Raises a DataError if
+    the file cannot be used, or the bounds have another number of features.
     """
     X = read_rows(path, None if columns is None else tuple(columns))
     box = {}

@@ -1,26 +1,26 @@
-"""Words that code far apart has to spell alike."""
+"""Words that several distant modules share."""
 
 from __future__ import annotations
 
 OWN_CLAIM = "(own claim)"
-"""Ends the labels of a user's own methods: captions speak of the privacy of the others."""
+"""Suffix of the labels of a user's methods; captions state the privacy of the others."""
 
 ROWS, ROWS_OUTSIDE = "rows", "rows_outside"
-"""Facts of trials on a user's own data: how many rows there are, and how many outside the box."""
+"""Facts of trials on a user's data: the number of rows, and of rows outside the bounds."""
 
 CLAIMANTS = ("ours", "paper", "code", "copy", "nobody")
-"""Who claims what the audit attacks, if anybody; the metric ``claimant`` is the place here."""
+"""Claimants of the audited guarantees; the metric ``claimant`` is an index into this tuple."""
 
 CONSISTENT = "consistent"
 VIOLATED = "violated"
 CANNOT_TELL = "cannot tell"
 AUDIT_VERDICTS = (CONSISTENT, VIOLATED, CANNOT_TELL)
-"""What the audit says of a claim: no violation although the attack came near to it, a violation,
-and neither. The metric ``verdict`` is the place here."""
+"""Verdicts of the audit: no violation although the attack came near to the claim, a violation, and
+neither. The metric ``verdict`` is an index into this tuple."""
 
 
 def is_substitute(source: object) -> bool:
-    """Return whether a table's ``source`` says that its data stand in for the paper's.
+    """Return whether a table's ``source`` marks its data as a substitute for the paper's.
 
     Examples
     --------
@@ -31,9 +31,9 @@ def is_substitute(source: object) -> bool:
 
 
 def is_part(source: object) -> bool:
-    """Return whether a table's ``source`` says that its data are a part of the paper's.
+    """Return whether a table's ``source`` marks its data as a part of the paper's.
 
-    Orders of methods on it are judged; printed numbers are not comparable.
+    Rankings of methods are compared on a part; printed numbers are not.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the PrivateMail paper proves and shows besides recall: iterates, sensitivity, alignment."""
+"""Checks of other statements of the PrivateMail paper: iterates, sensitivity, alignment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALIGNED = 25  # queries whose alignments are averaged
 def fit_iterates(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Embed public images and gallery by SMLQ, and look gallery images up at each iterate.
+    """Embed public images and gallery by SMLQ, and search for gallery images at each iterate.
 
     Returns ``ranks`` (n_iter + 1, n_gallery), see `RetrievalTask.ranks`; ``objectives``; ``shown``
     and ``shown_labels``, iterates 1 to 3 of evenly spaced gallery images; ``separation`` and
@@ -50,16 +50,16 @@ def fit_iterates(
 def sensitivity_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
 ) -> TrialData:
-    """Settings of Theorem 2 alone: ``n``, ``alpha``, ``sigma``, ``n_classes``, ``relation``."""
+    """Return a trial of Theorem 2: ``n``, ``alpha``, ``sigma``, ``n_classes``, ``relation``."""
     return TrialData(None, None, "worst cases, no data", extra={"settings": dict(point)})
 
 
 def search_worst_pair(
     data: TrialData, streams: TrialStreams, *, n_steps: int = 50, kernel: str = "2 sigma^2"
 ) -> dict[str, np.ndarray]:
-    """Search for the neighbours that move the first iterate most (`search_sensitivity`).
+    """Search for neighbours with the largest change of the first iterate (`search_sensitivity`).
 
-    Returns ``change``, the largest, and Theorem 2's ``bound`` and ``constant``: numbers.
+    Returns the largest ``change``, and the ``bound`` and ``constant`` of Theorem 2.
     """
     settings, rng = data.extra["settings"], streams.get("noise")
     worst = search_sensitivity(**settings, n_steps=n_steps, kernel=kernel, random_state=rng)
@@ -74,10 +74,10 @@ def fit_alignment(
 ) -> dict[str, np.ndarray]:
     """Release 25 queries by PrivateMail and align each with the server's embedding.
 
-    Returns ``anchors``, where the server has the public images, and of each query among them
-    ``released`` and ``aligned`` (n_queries, n_public + 1, k); of the server ``gallery``, evenly
-    spaced images; ``labels`` of public images; ``query_labels``; ``moved`` and ``noise``, the
-    proved sensitivity for one query and the noise's standard deviation.
+    Returns ``anchors``, the public images in the server's embedding; for each query ``released``
+    and ``aligned`` (n_queries, n_public + 1, k); ``gallery``, evenly spaced images of the server;
+    ``labels`` of public images; ``query_labels``; ``moved``, the proved sensitivity to one query;
+    ``noise``, the standard deviation of the noise.
     """
     task = task_of(data, "deep", streams)
     model = method_for(estimator, params, data, streams).fit(task.X_public, task.y_public)

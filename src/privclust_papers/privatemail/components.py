@@ -1,4 +1,4 @@
-"""Principal components of features, to compare private embeddings with."""
+"""Principal components of features, for comparison with private embeddings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from privclust.core.validation import check_integer
 def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     """Return scores on the first principal components of X (n, d), (n, n_components).
 
-    They come by falling variance; of each axis the largest entry is positive. Nothing about them is
-    private. A ValueError says that X or the number is not as it may be: from 1 to the smaller of n
-    and d.
+    Components are in order of decreasing variance; the largest entry of each axis is positive. They
+    are not private. Raises a ValueError if X is not a finite matrix, or the number is not from 1 to
+    the smaller of n and d.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     values, vectors = values[::-1], vectors[:, ::-1]
     if d <= n:
         axes, scores = vectors, X @ vectors
-    else:  # axes up to their lengths, of which the smallest are rounding
+    else:  # axes not normalised: the shortest are rounding errors
         axes, scores = X.T @ vectors, vectors * np.sqrt(np.maximum(values, 0.0))
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(n_components)]
     return scores * np.where(largest < 0.0, -1.0, 1.0)

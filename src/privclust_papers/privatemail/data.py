@@ -1,4 +1,4 @@
-"""Trials of private image retrieval: public images, and a gallery each image of which queries."""
+"""Trials of private image retrieval: public images, and a gallery of images that are queries."""
 
 from __future__ import annotations
 
@@ -16,50 +16,47 @@ from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import COMPLETE, construct
 
 KINDS = ("deep", "pixels", "random")
-"""Features: of a network, raw pixels, and ones that know nothing of the image."""
+"""Features: of a network, raw pixels, and random ones that are independent of the image."""
 UNIT_NORM_BOUND = 1.0 + 1e-6
-"""The norm of features that are divided by theirs, with the rounding of float32."""
-_COMPONENTS = 50  # that t-SNE is given, as is usual
+"""Bound on the norm of features scaled to norm 1, with the rounding of float32."""
+_COMPONENTS = 50  # input dimension of t-SNE, as is usual
 _PERPLEXITY = 30
 
 
 @dataclass(frozen=True, eq=False)
 class RetrievalTask:
-    """What client and server have."""
+    """Data of client and server."""
 
     # (n_public, n_features), (n_gallery, n_features): features. Each gallery image is a query in
-    # turn, itself left out of the answer.
+    # turn and left out of its own answer.
     X_public: np.ndarray
-    # labels, each numbered from 0. Where public and gallery classes differ, as they do in
-    # CUB-200-2011 and Cars196, equal labels are different classes: so it is in the released code.
+    # labels, each numbered from 0. If public and gallery classes differ, as in CUB-200-2011 and
+    # Cars196, equal labels are different classes, as in the authors' code.
     y_public: np.ndarray
     X_gallery: np.ndarray
     y_gallery: np.ndarray
-    # (n_public + n_gallery, 2) or None: all images as `share_tsne` embeds them
+    # (n_public + n_gallery, 2) or None: all images embedded by `share_tsne`
     tsne: np.ndarray | None = None
-    # how many gallery images query, and how many where each is placed by itself; None for all
+    # number of queries, in total and if each is placed separately; None for all gallery images
     n_queries: int | None = None
     n_placed: int | None = None
 
     def spaced(self, n_rows: int | None = None) -> np.ndarray:
-        """Return gallery rows: all, or so many evenly spaced ones."""
+        """Return indices of all gallery rows, or of `n_rows` evenly spaced ones."""
         n = len(self.y_gallery)
         if n_rows is None or n_rows >= n:
             return np.arange(n)
         return np.linspace(0, n - 1, n_rows).astype(np.int64)
 
     def client_labels(self, queries: np.ndarray) -> np.ndarray:
-        """Return what a client calls the classes of some gallery images.
-
-        It knows those of public images alone: a number beyond theirs becomes the nearest.
-        """
+        """Return the client's labels of gallery images, clipped to the range of public labels."""
         return np.clip(self.y_gallery[queries], self.y_public.min(), self.y_public.max())
 
     def ranks(self, located, gallery, queries) -> dict[str, np.ndarray]:
-        """Return, for queries located in a gallery's space, what is to be recorded of the answer.
+        """Return ``queries`` and ``ranks`` for queries located in a gallery's space.
 
-        How many other images come before the first of the query's class: it decides Recall@k for
-        every k.
+        A rank is the number of images before the first of the query's class, which determines
+        Recall@k for every k.
         """
         ranks = hit_ranks(located, gallery, self.y_gallery[queries], self.y_gallery, own=queries)
         return {"ranks": ranks.astype(np.int32), "queries": queries.astype(np.int32)}
@@ -68,13 +65,13 @@ class RetrievalTask:
 def retrieval_trial(
     point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
 ) -> TrialData:
-    """Random public images of the training part, and the whole test part as the gallery.
+    """Return random public images of the training part, and the test part as the gallery.
 
-    The point has ``n_public``, the most public images; ``delta``; and settings of methods by their
-    names: ``alpha``, ``sigma``, ``n_components``, ``init_scale``, ``n_iter``. It may have
-    ``n_gallery``, for so many evenly spaced images of the test part. The data set is a
-    feature set: ``X``, ``y``, ``train`` and, for methods on them, ``pixels``. Extra: ``settings``,
-    the point; ``labels`` of public images and gallery; and of both ``deep`` and ``pixels``.
+    The point has ``n_public``, the limit on public images; ``delta``; and settings of methods:
+    ``alpha``, ``sigma``, ``n_components``, ``init_scale``, ``n_iter``; optionally ``n_gallery``,
+    the number of evenly spaced images of the test part. The data set is a feature set: ``X``,
+    ``y``, ``train`` and optionally ``pixels``. The extra has ``settings``, the point; ``labels``
+    of public images and gallery; ``deep`` and ``pixels`` features of both.
     """
     train, gallery = np.flatnonzero(dataset["train"]), np.flatnonzero(~dataset["train"])
     n_gallery = min(point.get("n_gallery", len(gallery)), len(gallery))
@@ -86,7 +83,7 @@ def retrieval_trial(
         )
     public = np.sort(streams.get("data").permutation(train)[: point["n_public"]])
     labels = dataset["y"]
-    y_public, y_gallery = (  # by their place among the part's classes, whether drawn or not
+    y_public, y_gallery = (  # indices among all classes of the part, drawn or not
         np.searchsorted(np.unique(labels[part]), labels[rows]).astype(np.int64)
         for part, rows in ((train, public), (gallery, gallery))
     )
@@ -107,7 +104,7 @@ def retrieval_trial(
 
 
 def task_of(data: TrialData, kind: str, streams: TrialStreams) -> RetrievalTask:
-    """Return the task with features of a kind; random ones are drawn from the start's stream."""
+    """Return the task with features of a kind; random ones are drawn from the init stream."""
     if kind not in KINDS:
         raise ConfigError(f"features: got {kind!r}; it may be one of {', '.join(KINDS)}")
     if kind == "pixels" and kind not in data.extra:
@@ -133,10 +130,7 @@ def share_tsne(
     shard: int,
     n_shards: int,
 ) -> dict[str, np.ndarray]:
-    """Embed public images and gallery together by t-SNE, without privacy and without labels.
-
-    Returns ``tsne`` (n_public + n_gallery, 2).
-    """
+    """Return ``tsne`` (n_public + n_gallery, 2), a joint embedding without privacy and labels."""
     from openTSNE import TSNE
     from sklearn.decomposition import PCA
 
@@ -156,11 +150,11 @@ def share_tsne(
 def fit_retrieval(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Let a class with ``search(task)``, see `privclust_papers.privatemail.methods`, answer.
+    """Run a class with ``search(task)``, see `privclust_papers.privatemail.methods`, on a trial.
 
-    Its parameters may have ``features``, one of `KINDS`, and ``n_queries`` too. Returns ``ranks``
-    and ``queries``; ``claimed``, the (epsilon, delta) that the method is run at; ``guaranteed``,
-    the epsilon that its guarantee states at that delta: infinite for none.
+    Its parameters may also have ``features``, one of `KINDS`, and ``n_queries``. Returns ``ranks``
+    and ``queries``; ``claimed``, the nominal (epsilon, delta); ``guaranteed``, the epsilon of its
+    guarantee at that delta, infinite for none.
     """
     task, params = task_for(params, data, streams)
     model = method_for(estimator, params, data, streams)
@@ -171,19 +165,19 @@ def fit_retrieval(
 def task_for(
     params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> tuple[RetrievalTask, dict[str, Any]]:
-    """Return the task, and what is left of a method's parameters: those of its class."""
+    """Return the task, and the remaining parameters, those of the method's class."""
     left = {name: value for name, value in params.items() if name not in ("features", "n_queries")}
     task = task_of(data, params.get("features", "deep"), streams)
     return replace(task, n_queries=params.get("n_queries")), left
 
 
 def claimed(epsilon: float = math.nan, delta: float = math.nan) -> dict[str, np.ndarray]:
-    """Return what is to be recorded of the budget that a method is run at."""
+    """Return the nominal budget of a method, to be recorded."""
     return {"claimed": np.array((epsilon, delta), dtype=float)}
 
 
 def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
-    """Construct a method with what its class accepts of what the trial offers."""
+    """Construct a method with those arguments of the trial that its class accepts."""
     noise = random_state_for(estimator, streams.get("noise"))
     offered = {
         **data.extra["settings"],

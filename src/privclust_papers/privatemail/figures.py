@@ -58,9 +58,9 @@ _CLOUDS = {
     "iterates_code": "as released",
     "iterates_random": "as printed, class-free features",
 }
-_CONVERGED = (5, 7)  # iterates, between which the paper's recall stays as it is
+_CONVERGED = (5, 7)  # iterates between which the paper's recall is constant
 _MOST_EPSILONS = 5  # of Figure 7
-_LINEAR_OBJECTIVE = 1e-3  # in parts of the start's: what is nearer to 0 is drawn linearly
+_LINEAR_OBJECTIVE = 1e-3  # relative to the start: below it the axis is linear
 _KERNELS = {"search": "eq. (11)", "search_printed": "eq. (2)"}
 _BOUNDS = {
     "M": ("constant", "mean"),
@@ -211,7 +211,7 @@ def fig5(results: Results) -> Drawing:
 
 
 def _by_data_set(results: Results) -> dict[str, pd.DataFrame]:
-    """Return the trials on each data set under the name of its first experiment."""
+    """Return the trials of each data set under the name of its first experiment."""
     names: dict[str, list[str]] = {}
     for name in results.trials:
         names.setdefault(_data_set(name), []).append(name)
@@ -253,7 +253,7 @@ def readings(results: Results) -> Drawing:
 
 
 def fig6(results: Results) -> Drawing:
-    """Figure 6: Recall@8 against epsilon, without the label after the noise, and no privacy."""
+    """Figure 6: Recall@8 against epsilon, also without the label after noise, and non-private."""
     tables = {name: t for name, t in results.trials.items() if "features" in set(t["method"])}
     metrics = ["recall_8", "chance_8", "ceiling_8", "guaranteed_epsilon"]
     table = statistics(without_infinite_guarantees(tables), ["epsilon"], metrics)
@@ -281,7 +281,7 @@ def fig6(results: Results) -> Drawing:
 
 
 def _typical_intervals(table: pd.DataFrame) -> str:
-    """Say how wide the 95 % intervals of the curves are, which are too many for bands."""
+    """Return the width of the curves' 95 % intervals in words; there are too many for bands."""
     is_drawn = table["method"].isin([*_AS_PUBLISHED, *_GUARANTEED])
     is_drawn &= (table["metric"] == "recall_8") & (table["n"] >= TRIALS_FOR_A_BAND)
     rows = table[is_drawn]
@@ -293,7 +293,7 @@ def _typical_intervals(table: pd.DataFrame) -> str:
 def _lines_as_measured(
     styles: Mapping[str, MethodStyle], tables: dict[str, pd.DataFrame]
 ) -> dict[str, MethodStyle]:
-    """Dash the curves whose own guarantee is weaker than the budget."""
+    """Return styles with dashes for methods with a guarantee weaker than the budget."""
     weak = weaker(pd.concat(tables.values()))
     return {name: replace(s, dash="--") if name in weak else s for name, s in styles.items()}
 
@@ -305,7 +305,7 @@ def _recall_row(
     styles: Mapping[str, MethodStyle],
     methods: Sequence[str],
 ) -> Sequence[Axes]:
-    """Draw Recall@8 against epsilon on each data set, with its ceiling and chance."""
+    """Draw Recall@8 against epsilon on each data set, with upper bound and chance."""
     axes = figure.subplots(1, len(tables), squeeze=False)[0]
     for axis, (name, trials) in zip(axes, tables.items(), strict=True):
         part = table[table["experiment"] == name]
@@ -327,7 +327,7 @@ def _levels_row(
     table: pd.DataFrame,
     styles: Mapping[str, MethodStyle],
 ) -> None:
-    """Draw the mean Recall@8 of each method without privacy, a row a method."""
+    """Draw the mean Recall@8 of each method without privacy, with a row per method."""
     axes = figure.subplots(1, len(tables), squeeze=False, sharey=True)[0]
     for axis, name in zip(axes, tables, strict=True):
         part = table[table["experiment"] == name]
@@ -344,7 +344,7 @@ def _levels_row(
 
 
 def fig7(results: Results) -> Drawing:
-    """Figure 7: what one query releases, before and after alignment, at several epsilon."""
+    """Figure 7: the release of one query before and after alignment, at several epsilon."""
     ((experiment, trials),) = results.trials.items()
     rows = list(rows_of(results, experiment, "align"))
     first = {trial["epsilon"]: (trial, arrays) for trial, arrays in reversed(rows)}
@@ -389,7 +389,7 @@ def _released(axes: Sequence[Axes], arrays: dict[str, np.ndarray]) -> pd.DataFra
 
 
 def tab2(results: Results) -> Drawing:
-    """Table 2's settings, and what each run here used."""
+    """Settings in Table 2, and those of the runs here."""
     printed = results.printed
     if not printed.empty:
         printed = printed[printed["target"] == results.target]
@@ -420,7 +420,7 @@ def _range(values: pd.Series) -> str:
 
 
 def leak(results: Results) -> Drawing:
-    """Recall@8 of PrivateMail by what it is made of: features, and the label after the noise."""
+    """Recall@8 of PrivateMail by features, and by use of the label after the noise."""
     control = next(name for name in results.trials if name.endswith("_control"))
     metrics = ["recall_8", "chance_8", "ceiling_8"]
     table = statistics(results.trials, ["epsilon"], metrics)
@@ -468,7 +468,7 @@ def _leaking(
 
 
 def sensitivity(results: Results) -> Drawing:
-    """Theorem 2's bound beside the largest change found, with M and with its square root."""
+    """Theorem 2's bound and the largest change found, with M and with its square root."""
     (trials,) = results.trials.values()
     keys = ["method", "label", "n", "alpha", "sigma", "n_classes", "relation"]
     table = trials.groupby(keys, sort=False).agg(**_BOUNDS).reset_index()

@@ -1,8 +1,8 @@
-"""Ways to look up a gallery's images in it, as the experiments need them, composed of estimators.
+"""Retrieval methods of the experiments, composed of estimators.
 
-A class is an estimator that has ``search(task)`` too, which returns what a
-`privclust_papers.privatemail.data.RetrievalTask` records of the answers, and where there is a
-guarantee what it is. A function does all by itself.
+A class is an estimator with a method ``search(task)``, which returns the result of
+`privclust_papers.privatemail.data.RetrievalTask.ranks` and the guarantee, if any. A function is a
+complete method.
 """
 
 from __future__ import annotations
@@ -29,16 +29,13 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.privatemail.components import pca_features
 from privclust_papers.privatemail.data import RetrievalTask, claimed, task_of
 
-_BATCH = 256  # queries whose embeddings are held at once: 4 MB with 1,000 public images
+_BATCH = 256  # queries per block of embeddings: 4 MB with 1,000 public images
 
 
 def search_features(
     data: TrialData, streams: TrialStreams, *, features="deep", n_components: int | None = None
 ) -> dict[str, np.ndarray]:
-    """Nearest neighbours of the features themselves, of norm 1, without privacy.
-
-    Or of their principal components, where a number of these is asked for.
-    """
+    """Search by features of norm 1, or by their principal components, without privacy."""
     task = task_of(data, features, streams)
     rows = unit_rows(task.X_gallery)
     if n_components is not None:
@@ -47,7 +44,7 @@ def search_features(
 
 
 def search_tsne(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
-    """Nearest neighbours in a t-SNE embedding of gallery and public images, without privacy."""
+    """Search in a t-SNE embedding of gallery and public images, without privacy."""
     task = task_of(data, "deep", streams)
     rows = task.tsne[len(task.y_public) :]
     return task.ranks(rows, rows, task.spaced()) | claimed()
@@ -56,7 +53,7 @@ def search_tsne(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]
 def search_released_components(
     data: TrialData, streams: TrialStreams, *, epsilon: float
 ) -> dict[str, np.ndarray]:
-    """The query's coordinates along principal components of public images, with noise."""
+    """Search by noisy coordinates of the query along principal components of public images."""
     task, settings = task_of(data, "deep", streams), data.extra["settings"]
     delta = settings["delta"]
     directions = np.linalg.svd(unit_rows(task.X_public), full_matrices=False)[2]
@@ -72,13 +69,13 @@ def search_released_components(
 def respond_with_label(
     data: TrialData, streams: TrialStreams, *, epsilon: float, n_sent: int = 8
 ) -> dict[str, np.ndarray]:
-    r"""The query's label by randomised response: a random set of k classes, one image of each.
+    r"""Release the query's label by randomised response: k random classes, one image of each.
 
     A set with the true class has :math:`e^\epsilon` times the probability of one without, so that
-    the label, with whatever goes with it, is epsilon-private; for classes that client and server
-    both know. The hit rate :math:`k e^\epsilon / (k e^\epsilon + C - k)` is within a few per cent
-    of the ceiling of `privclust.metrics.retrieval.recall_ceiling`. Features do nothing here, delta
-    is not spent, and k images (`n_sent`) come back.
+    the release is epsilon-private, for classes that client and server know. The hit rate
+    :math:`k e^\epsilon / (k e^\epsilon + C - k)` is within a few per cent of the upper bound
+    `privclust.metrics.retrieval.recall_ceiling`. Features and delta are not used, and k images
+    (`n_sent`) are returned.
     """
     y = data.y
     odds = n_sent * math.exp(epsilon)
@@ -92,7 +89,7 @@ def respond_with_label(
 
 
 class _SharedSMLQ(SMLQ):
-    """SMLQ that takes the Laplacian over from the fit before, if its features are the same."""
+    """SMLQ that reuses the Laplacian of the last fit if the features are the same."""
 
     _last: ClassVar[dict] = {}
 
@@ -106,7 +103,7 @@ class _SharedSMLQ(SMLQ):
 
 
 class GalleryServer(RetrievalServer):
-    """The server of a task; on the same images the kernel of their features is made once."""
+    """The server of a task; the feature kernel is computed once for the same images."""
 
     _embedding = _SharedSMLQ
 
@@ -115,7 +112,7 @@ class GalleryServer(RetrievalServer):
 
 
 class EmbeddingSearch(SMLQ):
-    """Gallery images look each other up in the server's own embedding, which knows all labels."""
+    """Search for gallery images in the server's embedding, which uses all labels."""
 
     def search(self, task):
         """Answer all queries."""
@@ -127,7 +124,7 @@ class EmbeddingSearch(SMLQ):
 
 
 class PrivateMailSearch(PrivateMail):
-    """One query at a time among public images, aligned with the server's embedding."""
+    """Search by one query at a time among public images, aligned with the server's embedding."""
 
     def search(self, task):
         """Answer the queries."""
@@ -140,14 +137,14 @@ class PrivateMailSearch(PrivateMail):
 
 
 def sent_for(model: PrivateMail, task: RetrievalTask, queries: np.ndarray) -> np.ndarray:
-    """Return what is released for some gallery images: public rows and the query's own, the last.
+    """Return the released public rows and, last, the query's row for some gallery images.
 
-    Among dummies the client keeps the answer to its own row alone.
+    With dummies, only the row of the query is kept.
     """
     labels = task.client_labels(queries)
     if not model.obfuscate:
         return model.release(task.X_gallery[queries], labels)
-    places = np.abs(labels[:, None] - model.classes_).argmin(axis=1)  # of the nearest class drawn
+    places = np.abs(labels[:, None] - model.classes_).argmin(axis=1)  # nearest drawn class
     rows = model.release(task.X_gallery[queries], model.classes_[places])
     n_public = len(task.y_public)
     own = rows[np.arange(len(rows)), n_public + places]
@@ -155,13 +152,13 @@ def sent_for(model: PrivateMail, task: RetrievalTask, queries: np.ndarray) -> np
 
 
 class DSNESearch(DPdSNE):
-    """Each query is placed among public images in the t-SNE embedding of all.
+    """Search by placing queries among public images in the t-SNE embedding of all images.
 
     The paper's variant places one query at a time.
     """
 
     def search(self, task):
-        """Answer the queries; all, or with the paper's variant `n_placed`."""
+        """Answer all queries, or `n_placed` of them with the paper's variant."""
         n_public = len(task.y_public)
         self.set_params(perplexity=min(30.0, (n_public - 1) / 3.0))
         self.fit(unit_rows(task.X_public), task.tsne[:n_public])
@@ -176,9 +173,9 @@ class DSNESearch(DPdSNE):
 
 
 class PCASearch(PrivatePCA):
-    """Components of all gallery images are released, as published, but not their coordinates.
+    """Search by coordinates along private components of all gallery images, as published.
 
-    Images are looked up by their coordinates along them, which nothing protects.
+    The components are private, but the coordinates are not.
     """
 
     def search(self, task):
@@ -189,7 +186,7 @@ class PCASearch(PrivatePCA):
 
 
 class ProjectionSearch(PrivateRandomProjection):
-    """Each query is projected at random and released with noise; the gallery has none."""
+    """Search by noisy random projections of queries in a gallery without noise."""
 
     def search(self, task):
         """Answer all queries."""

@@ -1,4 +1,4 @@
-"""Metrics of private image retrieval, and of what the paper proves and shows besides."""
+"""Metrics of private image retrieval, and of other statements of the paper."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from privclust.metrics.retrieval import recall_ceiling
 from privclust_papers.pipeline.runner import TrialData
 
 DEPTHS = (1, 2, 4, 8, 16)
-_TABLE_2 = 6.0  # its sigma
-N_RETURNED = 9  # for Recall@8: a query that is left out of its answer comes back too
-_OBJECTIVE_TOLERANCE = 1e-9  # of the objective, in parts of its size
+_TABLE_2 = 6.0  # sigma in Table 2
+N_RETURNED = 9  # for Recall@8: the answer also contains the query, which is then left out
+_OBJECTIVE_TOLERANCE = 1e-9  # relative tolerance of the objective
 
 
 def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Recall@k and what private queries can have at most.
+    """Return Recall@k and its upper bound for private queries.
 
-    ``recall_k``: the part of queries with one of their class among the k nearest; ``miss_k``, 1
-    less that. ``chance_8``: of a random order. ``ceiling_8``: the most that any method with the
-    claimed (epsilon, delta) can have; ``excess_8``: recall less that, and ``slack_8`` its negative.
-    ``gain_8``: recall less chance. ``lost_8``: 1 less the larger of recall and chance, since below
-    chance a random order does better. ``guaranteed_epsilon``: what the method's guarantee states.
+    ``recall_k``: share of queries with an image of their class among the k nearest; ``miss_k``: 1
+    minus recall. ``chance_8``: Recall@8 of a random order. ``ceiling_8``: upper bound for any
+    method with the claimed (epsilon, delta); ``excess_8``: recall minus this bound; ``slack_8``:
+    its negative. ``gain_8``: recall minus chance. ``lost_8``: 1 minus the larger of recall and
+    chance. ``guaranteed_epsilon``: epsilon of the method's guarantee.
     """
     ranks, queries = outputs["ranks"], outputs["queries"]
     recalls = {k: float((ranks < k).mean()) for k in DEPTHS}
@@ -47,12 +47,12 @@ def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
 
 
 def ceiling_of(y: np.ndarray, epsilon: float, delta: float) -> float:
-    r"""Return the most that Recall@8 of (epsilon, delta)-private queries with these classes can be.
+    r"""Return the upper bound of Recall@8 for (epsilon, delta)-private queries with these classes.
 
-    For classes of equal size that of `privclust.metrics.retrieval.recall_ceiling`. With shares
-    :math:`p_c`, the set L of the classes that come back and any class :math:`c'`,
-    :math:`\sum_c p_c P_c(c \in L) \le e^\epsilon \sum_c p_c P_{c'}(c \in L) + \delta`, and the
-    sum is at most the share of the largest classes, as many as images come back.
+    For classes of equal size it is `privclust.metrics.retrieval.recall_ceiling`. With shares
+    :math:`p_c`, the set L of returned classes and any class :math:`c'`,
+    :math:`\sum_c p_c P_c(c \in L) \le e^\epsilon \sum_c p_c P_{c'}(c \in L) + \delta`. The sum is
+    at most the total share of the largest classes, as many as there are returned images.
     """
     shares = np.sort(np.bincount(y))[::-1] / len(y)
     if shares[0] == shares[-1]:
@@ -61,24 +61,24 @@ def ceiling_of(y: np.ndarray, epsilon: float, delta: float) -> float:
 
 
 def chance_of(y: np.ndarray, queries: np.ndarray, k: int) -> float:
-    """Return Recall@k of a random order of the others: no one of the class among the first k."""
+    """Return Recall@k of a random order of the other images."""
     n = len(y) - 1
     n_hits = np.bincount(y)[y[queries]] - 1
-    missed = np.ones(len(queries))
+    missed = np.ones(len(queries))  # probability of no hit among the first k
     for drawn in range(min(k, n)):
         missed *= np.maximum(n - n_hits - drawn, 0) / (n - drawn)
     return float(1.0 - missed.mean())
 
 
 def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Recall along the iterates, and whether the objective falls.
+    """Return recall along the iterates, and check that the objective decreases.
 
-    Arrays: ``recall``, Recall@8 from the start on; ``objective``, in parts of the start's size;
-    ``shown`` and ``shown_labels``. Numbers: ``recall_8_<t>``; ``gap_5`` and ``gap_7``, how far
-    Recall@8 is from that of the last iterate; ``gain``: the last's less that of the start, which is
-    random; ``rises``, at how many of the steps the objective
-    grows by more than rounding; ``separation_<t>`` and ``locality_<t>`` of iterates 0 to 3, and
-    ``unseparated`` and ``unlocal``, the start's less that of iterate 3.
+    Arrays: ``recall``, Recall@8 from the start on; ``objective``, relative to the start; ``shown``
+    and ``shown_labels``. Numbers: ``recall_8_<t>``; ``gap_5`` and ``gap_7``, the distance of
+    Recall@8 to that of the last iterate; ``gain``, the last minus that of the random start;
+    ``rises``, the number of steps at which the objective increases by more than rounding;
+    ``separation_<t>`` and ``locality_<t>`` of iterates 0 to 3; ``unseparated`` and ``unlocal``, the
+    value of the start minus that of iterate 3.
     """
     recalls = (outputs["ranks"] < 8).mean(axis=1)
     objectives = outputs["objectives"]
@@ -100,12 +100,13 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
 
 
 def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Recall under one reading, not a number where the printed noise is not defined.
+    """Return recall under one reading, or NaN if the printed noise is not defined.
 
-    ``recall_8``: Recall@8 at the point's ``n_iter``, or what a private query has; ``best_8``: the
-    largest after the start; ``gap_7``: how far that of iterate 7 is from that of the last;
-    ``chance_8``; ``gain_8``: recall less chance; ``miss_8``: 1 less recall; ``density``: see
-    `privclust_papers.privatemail.readings.read_smlq`, and ``density_6`` that at sigma = 6 alone.
+    ``recall_8``: Recall@8 at the point's ``n_iter``, or that of a private query; ``best_8``: the
+    largest after the start; ``gap_7``: distance of iterate 7 to the last; ``chance_8``;
+    ``gain_8``: recall minus chance; ``miss_8``: 1 minus recall; ``density``: see
+    `privclust_papers.privatemail.readings.read_smlq`; ``density_6``: density at sigma = 6, else
+    NaN.
     """
     ranks, last = outputs["ranks"], data.extra["settings"]["n_iter"]
     if not ranks.size:
@@ -131,10 +132,10 @@ def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
 
 
 def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Theorem 2's bound beside the worst pair of neighbours.
+    """Compare the bound of Theorem 2 with the worst pair of neighbours.
 
-    ``ratio``: bound over the largest change, below 1 where the bound is broken, and ``share`` its
-    inverse; ``root_ratio``: the same with the square root of M, which is what the proof supports.
+    ``ratio``: bound over the largest change, below 1 if the bound is violated; ``share``: its
+    inverse; ``root_ratio``: ratio with the square root of M, which the proof supports.
     """
     change, bound, constant = (float(outputs[n]) for n in ("change", "bound", "constant"))
     return {
@@ -148,13 +149,13 @@ def evaluate_sensitivity(data: TrialData, outputs: Mapping[str, np.ndarray]) -> 
 
 
 def evaluate_alignment(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """How well released public images come to lie on the server's.
+    """Return the agreement of released public images with the server's after alignment.
 
-    ``residual``: root mean square of what separates them after alignment, in parts of the server's
-    spread: 0 where they agree, 1 where nothing is left in common; its mean over queries.
-    ``noise_to_start``: the noise's deviation over that of the start. ``noise_to_moved``: over the
-    distance that one query can be proved to move the first iterate. Arrays for one query:
-    ``anchors``, ``gallery``, ``released``, ``aligned``, ``labels``.
+    ``residual``: root mean square of differences relative to the server's spread, averaged over
+    queries: 0 for agreement, 1 for unrelated embeddings. ``noise_to_start``: standard deviation of
+    the noise relative to that of the start. ``noise_to_moved``: relative to the proved sensitivity
+    of the first iterate. Arrays for one query: ``anchors``, ``gallery``, ``released``, ``aligned``,
+    ``labels``.
     """
     anchors, aligned = outputs["anchors"], outputs["aligned"][:, :-1]
     spread = ((anchors - anchors.mean(axis=0)) ** 2).sum()

@@ -1,4 +1,4 @@
-"""Parts of the image retrieval figures: curves, levels, bounds and embeddings."""
+"""Panels of the image retrieval figures: curves, levels, bounds and embeddings."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from privclust_papers.privatemail.metrics import N_RETURNED
 from privclust_papers.report.drawing.panels import legend_below, limits, rows_of, statistics
 from privclust_papers.report.drawing.style import Results
 
-FEW_CLASSES = 20  # up to which each has a colour of its own
-_MOST_SHOWN = 0.995  # of a cloud's coordinates lie within the frame, at each end
-_MARGIN = 0.08  # about them
-_LETTER = 0.06  # inches of a letter in a legend
+FEW_CLASSES = 20  # largest number of classes with distinct colours
+_MOST_SHOWN = 0.995  # quantile of a cloud's coordinates at each side of the frame
+_MARGIN = 0.08  # around them
+_LETTER = 0.06  # inches per letter in a legend
 _LEGEND_SIZE = 7.5
-_LEAST_RECALL = 0.005  # that a logarithmic axis shows
+_LEAST_RECALL = 0.005  # lower limit of a logarithmic axis
 _CEILING = "#000000"
 _CEILING_POINTS = 200
 SWEEPS = {"n_components": "embedding's dimension, k", "alpha": "α", "sigma": "σ"}
 
 
 def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
-    """Draw the most that a private method can have along epsilon, shaded above.
+    """Draw the upper bound for private methods along epsilon, shaded above.
 
     Delta and the number of classes are the same in all trials.
     """
@@ -41,17 +41,17 @@ def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
 
 
 def chance(axis: Axes, level: float, label: str = "chance: a random order") -> None:
-    """Draw what a random order of the gallery has."""
+    """Draw the recall of a random order of the gallery."""
     axis.axhline(level, color="#999999", linewidth=1.2, zorder=1, label=label)
 
 
 def recall_scale(axis: Axes, highest: float) -> None:
-    """Give a panel of recall its axis, from 0 to a little above the highest value."""
+    """Set the axis of recall, from 0 to a little above the highest value."""
     axis.set_ylim(0.0, min(1.02, 1.1 * highest + 0.02))
 
 
 def log_recall_scale(axis: Axes, lowest: float) -> None:
-    """Give a panel of recall a logarithmic axis, from a little below the lowest value to 1."""
+    """Set a logarithmic axis of recall, from a little below the lowest value to 1."""
     axis.set(yscale="log", ylim=(max(0.8 * lowest, _LEAST_RECALL), 1.08))
     axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
     axis.yaxis.set_major_formatter("{x:g}")
@@ -59,14 +59,14 @@ def log_recall_scale(axis: Axes, lowest: float) -> None:
 
 
 def named_below(figure: FigureBase, axis: Axes, width: float) -> None:
-    """Name a panel's curves below all, in as many columns as a width in inches has."""
+    """Draw the legend of a panel below all panels, with columns for a width in inches."""
     longest = max(map(len, axis.get_legend_handles_labels()[1]))
     ncols = max(int(width // (0.75 + _LETTER * longest)), 1)
     legend_below(figure, axis, ncols=ncols, fontsize=_LEGEND_SIZE, handlelength=3.4)
 
 
 def class_colors(labels: np.ndarray) -> np.ndarray:
-    """Return a colour (n, 4) for each row by its class: one each for few, else a circle of hues."""
+    """Return a colour (n, 4) for each row by its class, from a circle of hues for many classes."""
     n_classes = int(labels.max()) + 1
     if n_classes <= len(PALETTE):
         return mpl.colors.to_rgba_array([PALETTE[label] for label in labels])
@@ -76,9 +76,9 @@ def class_colors(labels: np.ndarray) -> np.ndarray:
 
 
 def scaled(rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
-    """Return the first two coordinates of a cloud about its mean, its spread 1, or by another's.
+    """Return two coordinates of a cloud, centred and scaled to spread 1 (of `by`, if given).
 
-    A cloud without spread stays at 0, and one coordinate is drawn against 0.
+    A cloud without spread stays at 0. A single coordinate is drawn against 0.
     """
     by = rows if by is None else by
     center = by[:, :2].mean(axis=0)
@@ -88,7 +88,7 @@ def scaled(rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
 
 
 def cloud(axis: Axes, rows: np.ndarray, colors: object, size: float = 5.0) -> None:
-    """Draw points of a plane without ticks, whose units mean nothing."""
+    """Draw points of a plane without ticks, since units have no meaning."""
     axis.scatter(*rows.T, c=colors, s=size, linewidths=0, rasterized=True)
     axis.set_xticks([])
     axis.set_yticks([])
@@ -100,7 +100,7 @@ def cloud(axis: Axes, rows: np.ndarray, colors: object, size: float = 5.0) -> No
 
 
 def frame(axis: Axes, rows: np.ndarray) -> None:
-    """Set a panel's limits to nearly all of a cloud, which a few far points would make small."""
+    """Set a panel's limits to nearly all points of a cloud, without a few far points."""
     low, high = np.quantile(rows, [1.0 - _MOST_SHOWN, _MOST_SHOWN], axis=0)
     room = _MARGIN * np.maximum(high - low, 1e-9)
     axis.set_xlim(low[0] - room[0], high[0] + room[0])
@@ -122,25 +122,25 @@ def along_iterates(results: Results) -> pd.DataFrame:
 
 
 def defaults(trials: pd.DataFrame) -> dict[str, float]:
-    """Return the setting of each axis that most points have, where the others are varied."""
+    """Return the most frequent value of each axis, its default while others vary."""
     points = trials[list(SWEEPS)].drop_duplicates()
     return {name: points[name].mode().iloc[0] for name in SWEEPS}
 
 
 def one_axis(trials: pd.DataFrame, varied: str) -> pd.DataFrame:
-    """Return the trials at which all axes but one have their defaults."""
+    """Return the trials with defaults on all axes except `varied`."""
     others = {name: value for name, value in defaults(trials).items() if name != varied}
     is_kept = np.all([np.isclose(trials[name], value) for name, value in others.items()], axis=0)
     return trials[is_kept]
 
 
 def without_infinite_guarantees(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Write guarantees that are infinite, hence none, as missing, so that they have a mean."""
+    """Replace infinite guarantees (no guarantee) by NaN, so that means are finite."""
     infinite = {"guaranteed_epsilon": {np.inf: np.nan}}
     return {name: trials.replace(infinite) for name, trials in tables.items()}
 
 
 def weaker(trials: pd.DataFrame) -> set[str]:
-    """Return the methods whose own guarantee is weaker than the budget that they are run at."""
+    """Return the methods with a guarantee weaker than their nominal budget."""
     is_weaker = trials["guaranteed_epsilon"] > trials["epsilon"] * (1.0 + 1e-9)
     return set(trials.loc[is_weaker, "method"])

@@ -1,7 +1,7 @@
-"""Readings of what the PrivateMail paper leaves open: features, kernel widths and labels.
+"""Readings of settings that the PrivateMail paper leaves open: features, kernel widths, labels.
 
-Eq. (4) is linear, so that a scale changes no neighbour: iterates are brought to size 1 each time,
-where a degree near 0 would make them overflow.
+Eq. (4) is linear, so that a scale changes no neighbours: iterates are rescaled to size 1, since
+degrees near 0 would make them overflow.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WIDTHS = {
 }
 _VISIBLE = 1e-3
 _N_ITER = 10  # as in Figure 3
-_MOST_KEPT = 4  # matrices of distances: features as they are or of norm 1, dealt anew or not
+_MOST_KEPT = 4  # matrices of distances: raw or unit features, shuffled or not
 _kept: dict[bytes, np.ndarray] = {}
 
 
 class ReadingMail(PrivateMail):
-    """PrivateMail whose features are taken as they are, or whose labels are unit vectors.
+    """PrivateMail with raw features, or with unit vectors as labels.
 
-    Its noise is the printed one, which is for features of norm 1: for others nothing is proved.
+    The printed noise is for features of norm 1; for others there is no proof.
     """
 
     is_unit, is_one_hot = True, False
@@ -52,12 +52,12 @@ def read_smlq(
     is_shuffled: bool = False,
     n_queries: int = 600,
 ) -> dict[str, np.ndarray]:
-    """SMLQ under one reading, without privacy: gallery images look each other up at each iterate.
+    """Run SMLQ under one reading, without privacy, and search for gallery images at each iterate.
 
-    A `reading` is "unit" or "raw" features and the kernels' width, as in "unit, sigma^2". With
-    `is_shuffled` features are dealt to other images, so that what is left is the labels'. Returns
-    ``ranks`` (11, n_queries) from the start on, ``queries``, ``sigma``, and ``density``: which part
-    of the feature kernel is above a thousandth of its largest entry.
+    A `reading` is "unit" or "raw" features and the width of kernels, as in "unit, sigma^2". With
+    `is_shuffled` features are permuted among images, so that only labels are informative. Returns
+    ``ranks`` (11, n_queries) from the start on, ``queries``, ``sigma``, and ``density``: the share
+    of entries of the feature kernel above 0.001 of the largest.
     """
     is_unit, width = _read(reading, sigma)
     task = task_of(data, "deep", streams)
@@ -88,10 +88,10 @@ def read_mail(
     labels: str = "integer",
     n_queries: int = 300,
 ) -> dict[str, np.ndarray]:
-    """Algorithm 1 under one reading, with the printed noise.
+    """Run Algorithm 1 under one reading, with the printed noise.
 
-    There are no ranks where Theorem 2 bounds nothing, so that there is no noise to add, or where
-    features that are not of norm 1 have degrees so near to 0 that iterates overflow.
+    There are no ranks if Theorem 2 gives no bound, and hence no noise, or if raw features have
+    degrees so near to 0 that iterates overflow.
     """
     is_unit, width = _read(reading, sigma)
     task, settings = task_of(data, "deep", streams), data.extra["settings"]
@@ -144,7 +144,7 @@ def _iterates(
     n_iter: int,
     public_start: np.ndarray | None = None,
 ) -> Iterator[np.ndarray]:
-    """Yield the start and the iterates of eq. (4), in float64, to a scale that does not matter."""
+    """Yield the start and the iterates of eq. (4), in float64, up to scale."""
     y, settings = np.append(task.y_public, task.y_gallery), data.extra["settings"]
     values, classes = np.unique(y, return_inverse=True)
     squares = (values[:, None] - values) ** 2.0
@@ -154,9 +154,9 @@ def _iterates(
     kernel = np.exp(-_squares(X) / width)
     np.fill_diagonal(kernel, 0.0)
     degrees = kernel.sum(axis=1)
-    is_alone = degrees < np.finfo(float).tiny  # the pseudo-inverse leaves such a row where it is
+    is_alone = degrees < np.finfo(float).tiny  # by the pseudo-inverse such a row does not move
     halves = np.where(is_alone, 0.0, 0.5 / np.where(is_alone, 1.0, degrees))[:, None]
-    unit = max(halves.max(), 1.0)  # iterates are made in this unit
+    unit = max(halves.max(), 1.0)  # iterates are computed in this unit, against overflow
     of_labels = (weights @ np.bincount(classes))[classes][:, None]
     Z = rng.normal(size=(len(X), settings["n_components"]))
     if public_start is not None:
@@ -172,7 +172,7 @@ def _iterates(
 
 
 def _squares(X: np.ndarray) -> np.ndarray:
-    """Return squared distances of rows, which most readings of a trial share."""
+    """Return squared distances of rows, cached since most readings of a trial share them."""
     key = hashlib.blake2b(np.ascontiguousarray(X).data).digest()
     if key not in _kept:
         if len(_kept) >= _MOST_KEPT:

@@ -1,18 +1,18 @@
-"""What an embedding keeps of images: the separation of their classes, and their neighbours."""
+"""Structure of an embedding: separation of classes, and preserved neighbours."""
 
 from __future__ import annotations
 
 import numpy as np
 
-_BLOCK = 250  # rows whose distances to all others are in memory at once
+_BLOCK = 250  # rows per block of distances
 N_NEIGHBORS = 8  # as many as Recall@8 returns
 
 
 def separation(rows: np.ndarray, labels: np.ndarray) -> float:
-    """Return the share of the variance of rows (n, d) that lies between classes, from 0 to 1.
+    """Return the share of the variance of rows (n, d) between classes, from 0 to 1.
 
-    0 if all classes have the same mean, 1 if all rows of a class are equal. Labels dealt at random
-    have (C - 1) / (n - 1) in the mean, with C classes. NaN for rows without variance.
+    0 if all classes have the same mean, 1 if all rows of a class are equal. The mean for random
+    labels is (C - 1) / (n - 1), with C classes. NaN for rows without variance.
 
     Examples
     --------
@@ -33,10 +33,10 @@ def separation(rows: np.ndarray, labels: np.ndarray) -> float:
 
 
 def locality(features: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> float:
-    """Return the mean share of an image's nearest neighbours in features that it keeps in `rows`.
+    """Return the mean share of an image's nearest neighbours in features preserved in `rows`.
 
-    `queries` are places of images in both. Each has `N_NEIGHBORS` neighbours, or all others if
-    there are fewer; itself does not count. A random order keeps N_NEIGHBORS / (n - 1) in the mean.
+    `queries` are indices of images in both. Each has `N_NEIGHBORS` neighbours, or all others if
+    there are fewer, without itself. The mean for a random order is N_NEIGHBORS / (n - 1).
 
     Examples
     --------
@@ -50,7 +50,7 @@ def locality(features: np.ndarray, rows: np.ndarray, queries: np.ndarray) -> flo
 
 
 def _neighbors(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Return the places (n_queries, k) of each query's nearest other rows."""
+    """Return the indices (n_queries, k) of each query's nearest other rows."""
     k = min(N_NEIGHBORS, len(rows) - 1)
     rows = np.asarray(rows, dtype=np.float64)
     rows = rows - rows.mean(axis=0)
@@ -59,7 +59,7 @@ def _neighbors(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
     found = []
     for begin in range(0, len(queries), _BLOCK):
         own = queries[begin : begin + _BLOCK]
-        distances = norms - 2.0 * rows[own] @ rows.T  # less the query's own norm, which is the same
+        distances = norms - 2.0 * rows[own] @ rows.T  # without the query's norm, a constant
         distances[np.arange(len(own)), own] = np.inf
         found.append(np.argpartition(distances, k - 1, axis=1)[:, :k])
     return np.concatenate(found)

@@ -1,7 +1,7 @@
-"""Config files: reading them, and saying in one line what is wrong with one.
+"""Config files: loading and validation, with errors of one line.
 
-The schemas stand in workflow/schemas. A message names the file, the key, what it got and what it
-may be.
+The schemas are in workflow/schemas. A message names the file, the key, its value, and the allowed
+values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ConfigError(Exception):
 def load_yaml(path: str | os.PathLike[str]) -> Any:
     """Read a YAML file.
 
-    Raises a ConfigError if the file is missing or is not YAML, or gives a key of one mapping twice.
+    Raises a ConfigError if the file is missing or not YAML, or repeats a key of a mapping.
     """
     yaml = require("yaml", "config files")
     try:
@@ -38,9 +38,9 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
 
 
 def _loader_of_single_keys(yaml: Any) -> type:
-    """Return a safe loader that refuses a key given twice, of which the last would count.
+    """Return a safe loader that refuses repeated keys, of which PyYAML would take the last.
 
-    Text is parsed in C where PyYAML has that, and composed in Python, whose recursion is bounded.
+    Text is parsed in C if PyYAML has it, and composed in Python, with bounded recursion.
     """
     composer, loader = yaml.composer.Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -62,10 +62,9 @@ def _loader_of_single_keys(yaml: Any) -> type:
 
 
 def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
-    """Check a document, which messages call `where`, against a JSON schema (draft 2020-12).
+    """Check a document, named `where` in messages, against a JSON schema (draft 2020-12).
 
-    Raises a ConfigError that names the first wrong key in the document's order, what it got and
-    what it may be.
+    Raises a ConfigError that names the first wrong key, its value, and the allowed values.
     """
     jsonschema = require("jsonschema", "config files")
     validator = jsonschema.Draft202012Validator(schema)
@@ -83,7 +82,7 @@ def load_validated(path: str | os.PathLike[str], schema_path: str | os.PathLike[
 
 
 def _explain(error: Any) -> str:
-    """Say what a jsonschema error means: the key, what it got, what it may be."""
+    """Explain a jsonschema error: the key, its value, and the allowed values."""
     key = ""
     for part in error.absolute_path:
         key += f"[{part}]" if isinstance(part, int) else f".{part}"

@@ -1,4 +1,4 @@
-"""Objects named by dotted paths in the config files, and what they are called with."""
+"""Objects named by dotted paths in the config files, and calls of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from privclust.core.validation import signature_of
 from privclust_papers.settings.config import ConfigError
 
 COMPLETE = {"missing": "middle"}
-"""Offered where a paper's mechanism runs: its tables miss no entry, and it releases no count."""
+"""Argument for a paper's mechanisms: tables have no missing entries, and no count is released."""
 
 
 def load_object(path: str) -> Any:
-    """Import the object that a dotted path names; a ConfigError if there is none.
+    """Import the object of a dotted path, or raise a ConfigError.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def load_object(path: str) -> Any:
 
 
 def construct(function: Callable[..., Any], params: Mapping[str, Any], **offered: Any) -> Any:
-    """Call a class or function with its own `params`, and with those offered that it accepts.
+    """Call a class or function with `params`, and with those of `offered` that it accepts.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""What the papers share: rows of tables, statements, trials of a user's methods."""
+"""Code shared by the papers: rows of tables, statements, trials of a user's methods."""

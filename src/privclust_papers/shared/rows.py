@@ -1,4 +1,4 @@
-"""What trials are made from, parts of rows that they draw, and centers that fits find in them."""
+"""Inputs of trials, random parts of rows, and centers of fitted models."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from privclust_papers.pipeline.runner import TrialStreams
 from privclust_papers.settings.config import ConfigError
 
-Point = Mapping[str, Any]  # of a grid, by axis
+Point = Mapping[str, Any]  # a grid point: values by axis
 Dataset = Mapping[str, Any]  # prepared arrays by name, and their "source"
 
 TEST_PART = 10
-"""One row in so many is for testing."""
+"""1 / `TEST_PART` of the rows are held out for testing."""
 
 
 def random_subset(rows: np.ndarray, n_samples: int, streams: TrialStreams) -> np.ndarray:
@@ -25,7 +25,7 @@ def random_subset(rows: np.ndarray, n_samples: int, streams: TrialStreams) -> np
 
 
 def random_split(rows: np.ndarray, streams: TrialStreams) -> tuple[np.ndarray, np.ndarray]:
-    """Return nine tenths of the rows and the last tenth, in an order of the data stream."""
+    """Return a random split of the rows into 90 % and 10 %, by the data stream."""
     order = streams.get("data").permutation(len(rows))
     n_test = len(rows) // TEST_PART
     return rows[order[n_test:]], rows[order[:n_test]]

@@ -1,6 +1,7 @@
-"""Trials on data of a user's own: their rows in the box that was declared for them.
+"""Trials on a user's data, with declared bounds.
 
-The prepared data set has ``X``, ``low``, ``high``; each point ``n_clusters``, at most the rows.
+The prepared data set has ``X``, ``low``, ``high``. Each point has ``n_clusters``, at most the
+number of rows.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from privclust_papers.shared.rows import TEST_PART, Dataset, Point, random_split
 
 
 def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """All rows, those outside the box clipped to it; trials differ by noise.
+    """Return all rows, clipped to the bounds; trials differ by noise.
 
-    So private methods, which draw rows in, and Lloyd's reference see the same rows.
+    Private methods, which clip rows, and Lloyd's reference then use the same rows.
     """
     extra = _extra(point, dataset) | {"n_frequencies": None}
     X, facts = _clipped(dataset)
@@ -26,11 +27,11 @@ def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dat
 
 
 def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
-    """A random split of the rows into 90 % and 10 %, moved and scaled from their box to the ball.
+    """Return a random split of the rows into 90 % and 10 %, scaled from their bounds to the ball.
 
-    The middle of the box goes to the origin, half its diagonal to 1, so that norms are at most 1
-    without a look at the data; rows outside the box are clipped to it. There must be ten or more.
-    The point also has ``n_starts``.
+    Rows are clipped to the bounds, centred at their middle and divided by half their diagonal, so
+    that norms are at most 1 without using the data. There must be ten rows or more. The point also
+    has ``n_starts``.
     """
     extra = _extra(point, dataset)
     low, high = extra["bounds"]
@@ -48,7 +49,7 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: Data
 
 
 def _clipped(dataset: Dataset) -> tuple[np.ndarray, dict[str, str | int]]:
-    """Return the rows clipped to their box, and how many of how many that were to."""
+    """Return the rows clipped to their bounds, and the numbers of clipped and of all rows."""
     X, low, high = (dataset[name] for name in ("X", "low", "high"))
     n_outside = int(((low > X) | (high < X)).any(axis=1).sum())
     facts = {ROWS_OUTSIDE: n_outside, ROWS: len(X)}

@@ -1,1 +1,1 @@
-"""Cases of the audit: a claim, a pair of neighbours that is as bad as is known, an attack."""
+"""Cases of the audit: a claim, the worst known pair of neighbours, and an attack."""

@@ -1,4 +1,4 @@
-"""What the cases of the privacy audit have in common: a claim, a worst pair and an attack on it."""
+"""Base classes of the cases of the privacy audit: a claim, a worst pair and an attack."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ N_PUBLIC = 20
 
 
 class Claim:
-    """Who makes a claim, and whether it is right.
+    """The claimant of a guarantee, and whether the guarantee is known to hold.
 
-    `claimant` is "ours", "paper" (as printed), "code" (as its authors released it), "copy" (our
-    copy of the text, which is garbled there), or "nobody", where the audit shows how much is lost
-    if a guarantee is taken for more than it says. `is_private` says whether the claim is right by
-    all that is known.
+    `claimant` is "ours", "paper" (as printed), "code" (the authors' code), "copy" (our copy of the
+    text, which is garbled there), or "nobody", if the audit shows the loss when a guarantee is
+    misread. `is_private` is whether the claim holds, to the best of our knowledge.
     """
 
     claimant = "ours"
     is_private = True
 
     def claimed_by(self, is_ours: bool, other: str = "paper") -> None:
-        """Say whose claim it is: ours, which keeps its promise, or another's, which is not."""
+        """Set the claimant: ours with a valid claim, or another with an invalid one."""
         self.is_private, self.claimant = is_ours, "ours" if is_ours else other
 
 
 class AuditCase(Claim):
-    """A mechanism with the claim that is made of it; a subclass supplies the rest.
+    """A mechanism with its claimed guarantee; subclasses supply the mechanism.
 
     An instance is called as ``case(data, rng)`` and returns one output; ``many(data, rng, n)``, if
-    there is one, returns several. `draws` are the runs on each data set at cost 1, `least_draws`
-    the fewest with which the audit can still find what it should, `closeness` the share of the
-    claim at which it may stop. `data` and `neighbour` are as bad a pair as is known. `statistic` is
-    the attack, as `privclust_audit.black_box.audit_mechanism` takes it; None learns one.
+    defined, returns several. `draws` is the number of runs on each data set at cost 1,
+    `least_draws` the least number with which the audit still detects a violation, `closeness` the
+    share of the claim at which it may stop. `data` and `neighbour` are the worst known pair.
+    `statistic` is the attack, see `privclust_audit.black_box.audit_mechanism`; None learns one.
     """
 
     epsilon = 1.0
@@ -57,12 +56,12 @@ class AuditCase(Claim):
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def n_trials(self, cost: float) -> int:
-        """Return the runs on each data set at a cost from 0 to 1."""
+        """Return the number of runs on each data set at a cost from 0 to 1."""
         return max(self.least_draws, round(cost * self.draws))
 
 
 def along(direction) -> Callable:
-    """Return the projection on a direction: the likelihood ratio of equal normal noise.
+    """Return the projection on a direction: the likelihood ratio for equal Gaussian noise.
 
     >>> float(along([1.0, -1.0])(np.array([3.0, 1.0])))
     2.0
@@ -87,7 +86,7 @@ def laplace_ratio(value, other, scale: float) -> Callable:
 
 
 def repeated(value, n: int) -> np.ndarray:
-    """Return n copies of a statistic, to which noise is added all at once."""
+    """Return n copies of a statistic, so that noise is added to all at once."""
     value = np.asarray(value, dtype=float)
     return np.broadcast_to(value, (n, *value.shape))
 

@@ -1,4 +1,4 @@
-"""Controls of the audit: mechanisms that are exactly as private as they claim to be."""
+"""Controls of the audit: mechanisms with a tight guarantee."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VOTE = Sensitivity(1.0, "range", Neighbours.REPLACE_ONE, "one row moves each sc
 
 
 class Laplace(AuditCase):
-    """A count with Laplace noise, against one more."""
+    """A count with Laplace noise, compared with the count plus one."""
 
     closeness = 0.99
     data, neighbour = 0.0, 1.0
@@ -25,7 +25,7 @@ class Laplace(AuditCase):
 
 
 class Gaussian(AuditCase):
-    """A count with normal noise by the analytic calibration, against one more."""
+    """A count with Gaussian noise (analytic calibration), compared with the count plus one."""
 
     delta = 0.01
     data, neighbour = 0.0, 1.0
@@ -37,13 +37,13 @@ class Gaussian(AuditCase):
 
 
 class Exponential(AuditCase):
-    """One of twenty candidates, of which a row raises one and lowers all others."""
+    """One of twenty candidates; a row raises the score of one and lowers all others."""
 
     draws, least_draws = 400_000, 20_000
     data = np.array([1.0] + [0.0] * 19)
     neighbour = 1.0 - data
     statistic = staticmethod(vectorised("is_first", lambda outputs: outputs == 0))
-    budgets = 1.0  # of epsilon, that the mechanism may spend where the pair costs one
+    budgets = 1.0  # epsilon of the mechanism relative to the loss on the pair
 
     def __call__(self, data, rng):
         return measurements.Exponential(_VOTE, self.budgets * self.epsilon).release(data, rng)
@@ -52,10 +52,10 @@ class Exponential(AuditCase):
 class RandomisedResponse(Exponential):
     """The truth or its opposite: the exponential mechanism on two candidates.
 
-    A row moves the score of either by 1, in opposite directions: log-probabilities change by all
-    of epsilon, the truth's being e^epsilon / (1 + e^epsilon).
+    A row changes both scores by 1, in opposite directions: log-probabilities change by epsilon. The
+    truth has probability e^epsilon / (1 + e^epsilon).
     """
 
     closeness = 0.99
     data, neighbour = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    budgets = 2.0  # two candidates come apart by epsilon, half of what is allowed for
+    budgets = 2.0  # the loss for two candidates is half of the mechanism's epsilon

@@ -1,4 +1,4 @@
-"""Cases of the privacy audit: PrivateMail's releases and the private projections beside it."""
+"""Cases of the privacy audit: PrivateMail, private projections and private t-SNE."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import N_PUBLIC, AuditCase, along, public_features
 
 _AXES = np.eye(2)
-_LABELS = 10, 80  # each of half of the public images
+_LABELS = 10, 80  # labels of the two halves of the public images
 _SMALL_DELTA = 1e-5
-_LITTLE_NOISE = 1e9  # an epsilon at which noise is next to none
-_N_AVERAGED = 200  # releases, each with dummies of its own
+_LITTLE_NOISE = 1e9  # an epsilon with negligible noise
+_N_AVERAGED = 200  # releases, each with its own dummies
 
 
 def _public_set():
@@ -22,13 +22,13 @@ def _public_set():
 
 
 class PrintedMail(AuditCase):
-    """PrivateMail as printed or as released by its authors: one query.
+    """PrivateMail as printed, or in the authors' code: one query.
 
-    Without dummies and with the label in the iterates after the noise, two queries of the same
-    features and labels 10 and 80 are told apart by where the query lies between the public images
-    of either label. Without that label, and among dummies, which Algorithm 1 has, the queries have
-    opposite features too. Among dummies an exchange of the query exchanges two rows: attacked is
-    where either lies, how far the two are from the public images, and what differs without noise.
+    Without dummies and with the label in the iterates after the noise, queries with equal features
+    and labels 10 and 80 are distinguished by the position of the query between the public images of
+    both labels. Otherwise (without that label, or with the dummies of Algorithm 1) the queries also
+    have opposite features. With dummies, replacing the query changes two rows: attacks use the
+    positions of both, their distance, and the projection on the difference without noise.
     """
 
     delta = _SMALL_DELTA
@@ -37,10 +37,10 @@ class PrintedMail(AuditCase):
     def __init__(
         self, variant: str = "paper", label_after_noise: bool = True, obfuscate: bool = False
     ) -> None:
-        # the paper has dummies; to leave them out is the code's, to leave the label out a repair
+        # the paper has dummies and the code has none; leaving out the label is our correction
         is_repaired = variant == "paper" and not label_after_noise
         self.claimant = variant if obfuscate else "ours" if is_repaired else "code"
-        # the code's noise is the square of what is needed, which is far below 1
+        # the code's noise is the square of the needed scale, which is far below 1
         self.is_private = variant == "paper" and (obfuscate or not label_after_noise)
         self._settings = {
             "n_components": 10, "variant": variant, "label_after_noise": label_after_noise,
@@ -76,7 +76,7 @@ class PrintedMail(AuditCase):
         return model.release(np.repeat(x[None], n, axis=0), np.full(n, label))
 
     def _between_labels(self, outputs, row=-1):
-        """Where a row lies on the way from one label's images to the other's: 0 to 1."""
+        """Return the position of a row between the images of both labels, from 0 to 1."""
         public = outputs[:, :N_PUBLIC]
         first, second = (public[:, self._labels == label].mean(axis=1) for label in _LABELS)
         way = second - first
@@ -93,7 +93,7 @@ def _lengths(rows):
 
 
 class CorrectedMail(AuditCase):
-    """`PrivateMail` as it is by default: a query and its opposite."""
+    """`PrivateMail` with its defaults: a query and its opposite."""
 
     delta = 0.01
     draws, least_draws = 1_000_000, 50_000
@@ -151,7 +151,7 @@ class ExponentialPCA(AuditCase):
 
 
 class RandomProjection(AuditCase):
-    """`PrivateRandomProjection`: the row, or the attribute, that moves furthest under it."""
+    """`PrivateRandomProjection`: the row, or the attribute, with the largest change."""
 
     delta = 0.01
     draws, least_draws = 1_000_000, 50_000
@@ -177,9 +177,9 @@ class RandomProjection(AuditCase):
 class PrintedTSNE(AuditCase):
     """DP-dSNE's noise for one clipped gradient, with two rows in a call and one step.
 
-    Of the anchors one lies near the rows, and near the middle of the embedding. Where the record is
-    next to the other row, either is the other's nearest and pulls it nowhere, so that both are
-    driven from the anchor; where it is not, the anchor draws both: two gradients turn round.
+    One anchor is near the rows, and near the middle of the embedding. If the record is close to the
+    other row, they are nearest neighbours without attraction, and both are repelled by the anchor.
+    Otherwise both are attracted by the anchor: two gradients change sign.
     """
 
     claimant, is_private = "paper", False
@@ -202,7 +202,7 @@ class PrintedTSNE(AuditCase):
 
 
 class CorrectedTSNE(AuditCase):
-    """`DPdSNE` as it is by default: a row by one of two anchors."""
+    """`DPdSNE` with its defaults: a row close to one of two anchors."""
 
     delta = 0.01
     draws, least_draws = 400_000, 20_000
@@ -210,7 +210,7 @@ class CorrectedTSNE(AuditCase):
     statistic = staticmethod(along(1.0))
 
     def many(self, data, rng, n):
-        """Return n embeddings; rows of one call do not see one another."""
+        """Return n embeddings; rows of one call are independent."""
         model = DPdSNE(
             **self.budget, perplexity=1.01, max_iter=1, learning_rate=0.5, random_state=rng
         ).fit(np.array([[-1.0], [1.0], [50.0], [-50.0]]), np.array([[-1.0], [1.0], [9.0], [-9.0]]))

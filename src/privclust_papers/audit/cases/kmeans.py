@@ -14,16 +14,16 @@ from privclust_papers.audit.cases.audit_case import AuditCase, along, laplace_ra
 from privclust_papers.audit.cases.recorded import RecordedFit, two_crowds
 
 _BOX = (-1.0, 1.0)
-_VARIANCE = 0.1  # at which frequencies reach over the box
-_CENTERS = np.array([[0.9], [-0.9]])  # that DPLloyd starts from
+_VARIANCE = 0.1  # frequencies then match the width of the bounds
+_CENTERS = np.array([[0.9], [-0.9]])  # start of DPLloyd
 
 
 class LloydRound(AuditCase):
-    """One round of `DPLloyd`: noisy counts and sums, of a record in one or the other cluster.
+    """One round of `DPLloyd`: noisy counts and sums, of a record in one of two clusters.
 
-    The printed noise is for rows added or removed, and calibrated for one feature here; the
-    DP-EM paper sets it beside mechanisms for replaced rows. The record is a row, or a group of
-    `n_rows`, which is exchanged for one of a single row.
+    The printed noise is for add/remove-one neighbours, and calibrated for one feature here; the
+    DP-EM paper compares it with mechanisms for replace-one. The record is a row, or a group of
+    `n_rows`, which is replaced by a group of one row.
     """
 
     draws, least_draws = 1_000_000, 200_000
@@ -48,7 +48,7 @@ class LloydRound(AuditCase):
 
 
 class WholeLloyd(RecordedFit):
-    """`DPLloyd` end to end, three rounds, of two crowds between which a row crosses over."""
+    """`DPLloyd` end to end, three rounds, on two crowds between which a row moves."""
 
     data, neighbour = two_crowds()
 
@@ -60,7 +60,7 @@ class WholeLloyd(RecordedFit):
 
 
 class WholeTree(AuditCase):
-    """`TreeKMeans` end to end, of one record at either end of the box."""
+    """`TreeKMeans` end to end, on one record at either end of the bounds."""
 
     epsilon, delta = 4.0, 0.01
     draws, least_draws = 20_000, 400
@@ -73,7 +73,7 @@ class WholeTree(AuditCase):
 
 
 class GridCounts(AuditCase):
-    """`EUGkM` end to end: its noisy counts, of a record in one corner of the box or the other."""
+    """`EUGkM` end to end: its noisy counts, with a record in one of two corners."""
 
     draws, least_draws = 60_000, 3_000
     data, neighbour = np.array([[-1.0]]), np.array([[1.0]])
@@ -82,7 +82,7 @@ class GridCounts(AuditCase):
         model = self._fitted(self.data, np.random.default_rng(0))
         change = np.zeros(model.n_cells_)
         change[[0, -1]] = 1.0, -1.0
-        # the pair's counts differ by this, up to a common value that the ratio does not see
+        # the difference of the pair's counts, up to a common value that cancels in the ratio
         self.statistic = laplace_ratio(
             np.maximum(change, 0.0), np.maximum(-change, 0.0), 2.0 / self.epsilon
         )
@@ -96,11 +96,11 @@ class GridCounts(AuditCase):
 
 
 class ScrambledSketch(AuditCase):
-    """Definition 3 with masks: one of two features of one record, opposite phases at 45 degrees.
+    """Definition 3 with masks: one feature of one record, opposite phases at 45 degrees.
 
-    Masks are drawn anew each time, and the statistic averages over them. `sigma_xi` is that of
-    Proposition 1 as our copy of the text has it, without the root of alpha_r ("printed"), or with
-    it, as in eq. (7) ("corrected").
+    Masks are redrawn each time, and the statistic averages over them. `sigma_xi` is that of
+    Proposition 1 in our copy of the text, without the root of alpha_r ("printed"), or with the
+    root, as in eq. (7) ("corrected").
     """
 
     epsilon = 3.0
@@ -129,7 +129,7 @@ class ScrambledSketch(AuditCase):
         return scrambled(sketch, self._sigma_xi, random_state=rng).sums.view(float)
 
     def _log_density(self, outputs, sign):
-        """Of an even mixture over masks, up to a constant."""
+        """Return the log-density of an even mixture over masks, up to a constant."""
         exponents = np.stack(
             [-np.abs(outputs - sign * place).sum(axis=1) / self._scale for place in self._placed]
         )
@@ -139,14 +139,14 @@ class ScrambledSketch(AuditCase):
 class ReleasedSketch(AuditCase):
     """`release` of the sketch of one record without masks: opposite phases.
 
-    The record is a row, or a group of `n_rows` alike.
+    The record is a row, or a group of `n_rows` equal rows.
     """
 
     def __init__(self, noise: str = "laplace", n_rows: int = 1) -> None:
         self._noise = noise
         is_pure = noise == "laplace"
         self.delta = 0.0 if is_pure else 0.01
-        # normal noise is calibrated anew for each release, which takes most of the time
+        # Gaussian noise is calibrated for each release, which takes most of the time
         self.draws, self.least_draws = 200_000, 10_000 if is_pure else 3_000
         angle = math.pi / 4.0
         self.data, self.neighbour = (np.full((n_rows, 1), a) for a in (angle, angle + math.pi))
@@ -167,8 +167,8 @@ class ReleasedSketch(AuditCase):
 class WholeSketch(RecordedFit):
     """`CompressiveKMeans` end to end with a known variance: the sketch of one record.
 
-    Frequencies are drawn without the data, and public: attacked are those of many fits that tell
-    the record's two places apart best.
+    Frequencies are public and independent of the data: of many fits, the attack uses the
+    frequencies that distinguish the two records best.
     """
 
     epsilon = 4.0

@@ -1,4 +1,4 @@
-"""Cases of the privacy audit: what the DP-EM paper noises, and private mixtures end to end."""
+"""Cases of the privacy audit: noisy statistics of DP-EM, and private mixtures end to end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust_papers.audit.cases.recorded import RecordedFit, two_crowds
 
-_ROWS = 100  # of an end-to-end fit: its mean is then known well enough to undo the plug-in
+_ROWS = 100  # of an end-to-end fit: enough for an accurate mean, to undo the plug-in
 _NARROW = 1e-4  # variances so small that responsibilities are 0 or 1
 
 
@@ -55,9 +55,9 @@ class PrintedWishart(AuditCase):
 
 
 class RawCountInScale(AuditCase):
-    """The released code's noise on a mean: its scale is that of the exact N_k, here 1 or 2.
+    """Noise on a mean in the authors' code, with a scale from the exact N_k, here 1 or 2.
 
-    All records of the cluster lie at 0, so that the scale alone tells. Ten features.
+    All records of the cluster are at 0, so that only the scale differs. Ten features.
     """
 
     claimant, is_private = "code", False
@@ -77,8 +77,8 @@ class RawCountInScale(AuditCase):
 class WholeEM(AuditCase):
     """`PrivateGaussianMixture` as printed, end to end: a record at 0, or at norm 1.
 
-    The statistic undoes the plug-in of the noisy mean: with one component
-    N~ = N, so that N (Sigma~ + mu~ mu~') is the noisy second moment, or more where a floor acted.
+    The statistic undoes the plug-in of the noisy mean: with one component N~ = N, so that
+    N (Sigma~ + mu~ mu~') is the noisy second moment, or larger if a floor was applied.
     """
 
     claimant, is_private = "paper", False
@@ -105,14 +105,14 @@ class WholeEM(AuditCase):
         return _ROWS * (covariance.reshape(d, d) + np.outer(mixture.means_, mixture.means_))
 
     def _gap(self, outputs):
-        """How far the moment is above the neighbour's: never below 0 with one-sided noise."""
+        """Return the excess over the neighbour's moment: never negative with one-sided noise."""
         moved = np.zeros(outputs.shape[1:])
         moved[0, 0] = 1.0
         return np.linalg.eigvalsh(outputs - moved)[:, 0]
 
 
 class CorrectedEM(RecordedFit):
-    """The same with Laplace noise: a record in one or the other of two components, one round."""
+    """`PrivateGaussianMixture` with Laplace noise: a record in one of two components, one round."""
 
     delta = 1e-6
     draws = 2_000_000
@@ -120,7 +120,7 @@ class CorrectedEM(RecordedFit):
     def __init__(self, covariance_type: str = "spherical") -> None:
         self._covariance_type = covariance_type
         d = 1 if covariance_type == "spherical" else 2
-        far = np.full((1, d), (1.0 - 1e-12) / np.sqrt(d))  # whose l1 norm is the largest
+        far = np.full((1, d), (1.0 - 1e-12) / np.sqrt(d))  # largest l1 norm in the ball
         self._means = np.vstack([far, -far])
         self.data, self.neighbour = self._means, np.vstack([-far, -far])
         super().__init__()
@@ -138,11 +138,11 @@ class CorrectedEM(RecordedFit):
 
 
 class JointRelease(AuditCase):
-    """One round of the corrected EM: one normal draw on counts, sums and second moments.
+    """One round of the corrected EM: Gaussian noise on counts, sums and second moments.
 
-    The record that is exchanged is a unit vector in one component, and another in the other: the
-    change of sqrt 6 that the noise is for. It is a row, or a group of `n_rows`, which is exchanged
-    for one of a single row.
+    A unit vector in one component is replaced by a unit vector in the other, which attains the
+    sensitivity sqrt 6. The record is a row, or a group of `n_rows`, which is replaced by a group of
+    one row.
     """
 
     delta = 0.01
@@ -164,7 +164,7 @@ class JointRelease(AuditCase):
         return _flat(noisy.counts, noisy.sums, noisy.second_moments, n)
 
     def statistics(self, rows):
-        """Return them without noise, at a start whose two components tell the records apart."""
+        """Return exact statistics, at a start with the two records in different components."""
         start = MixtureParameters(
             np.full(2, 0.5), np.eye(2), np.tile(_NARROW * np.eye(2), (2, 1, 1)), "full"
         )
@@ -186,7 +186,7 @@ def _flat(counts, sums, moments, n):
 
 
 class CorrectedMixture(RecordedFit):
-    """`PrivateGaussianMixture` as it is by default, end to end: two rounds, of two crowds."""
+    """`PrivateGaussianMixture` with its defaults, end to end: two rounds, on two crowds."""
 
     delta = 0.01
     data, neighbour = two_crowds()

@@ -1,4 +1,4 @@
-"""Whole fits, attacked by all that they release: see `privclust_audit.inside`."""
+"""Attacks on all releases of whole fits: see `privclust_audit.inside`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from privclust_papers.audit.cases.audit_case import AuditCase
 
 
 class RecordedFit(AuditCase):
-    """A fit whose releases move by amounts that do not depend on one another.
+    """A fit with releases that change by independent amounts.
 
-    The output is the log-likelihood ratio of all its releases, drawn from the law that a few fits
-    show. A subclass has `fit`, and a pair whose record moves each release by all that is stated.
+    The output is the log-likelihood ratio of all its releases, drawn from the distribution recorded
+    in a few fits. A subclass has `fit`, and a pair that attains the sensitivity of each release.
     """
 
     least_draws = 200_000
@@ -31,9 +31,9 @@ class RecordedFit(AuditCase):
 
 
 def two_crowds(n_rows: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows at 1 and as many at -1, and the same with one that has crossed over.
+    """Return as many rows at 1 as at -1, and the same rows with one moved from 1 to -1.
 
-    The crowds hold the clusters where they are, whatever the noise, so that the row moves as much
+    With many rows the clusters stay in place despite the noise, so that the row has the same effect
     in every round.
     """
     rows = np.repeat([[1.0], [-1.0]], n_rows, axis=0)

@@ -12,7 +12,7 @@ _BOX = (-1.0, 1.0)
 
 
 class MeansRound(AuditCase):
-    """A last round: the noisy sum and count of one record, at one or the other end of a radius."""
+    """A last round: the noisy sum and count of one record, at either end of a radius."""
 
     delta = 0.01
     draws, least_draws = 1_000_000, 200_000
@@ -26,7 +26,7 @@ class MeansRound(AuditCase):
         return self._noise.release(repeated(self._exact(data), n), rng)
 
     def _exact(self, data):
-        """Return what a round adds noise to, as it weighs it."""
+        """Return the exact, weighted sums to which a round adds noise."""
         sums = round_sums(data, np.zeros(len(data), dtype=np.int64), np.zeros((1, 1)), 1.0)
         return np.asarray(sums) * weights(1)
 

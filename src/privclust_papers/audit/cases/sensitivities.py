@@ -1,4 +1,4 @@
-"""Cases of the privacy audit: stated sensitivities, and what neighbours are searched for each."""
+"""Cases of the privacy audit: stated sensitivities, and the neighbours for a search."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from privclust.subspaces.moments.union import Union
 from privclust_audit.black_box import add_remove, replace_one
 from privclust_papers.audit.cases.audit_case import N_PUBLIC, Claim, public_features
 
-_LARGEST_NORM = 1.0 - 1e-12  # of a row in the unit ball, whatever rounding does
+_LARGEST_NORM = 1.0 - 1e-12  # a norm within the unit ball despite rounding
 _ADD_REMOVE = "add_remove"
 _CHANGES = {"replace_one": replace_one, _ADD_REMOVE: add_remove}
 
@@ -47,11 +47,11 @@ def _in_ball(row):
 
 
 class SensitivityCase(Claim):
-    """A statistic with the sensitivity `bound` in `norm` that is stated for it.
+    """A statistic with its stated sensitivity `bound` in `norm`.
 
-    Rows lie in the unit ball of `d` dimensions unless a subclass draws others. In place of
-    `function` a subclass may have ``search(rng, n_trials)``, which returns the largest change.
-    `trials` pairs are tried at cost 1, and at least `least_trials`.
+    Rows are in the unit ball of `d` dimensions unless a subclass draws others. Instead of
+    `function` a subclass may have ``search(rng, n_trials)``, which returns the largest change. A
+    search has `trials` pairs at cost 1, and at least `least_trials`.
     """
 
     norm = "l2"
@@ -65,7 +65,7 @@ class SensitivityCase(Claim):
         return np.stack([self.draw_record(rng) for _ in range(self.n_rows)])
 
     def draw_record(self, rng):
-        """Return one row: half of them on the border."""
+        """Return one row, on the boundary with probability 1/2."""
         row = rng.normal(size=self.d)
         row /= np.linalg.norm(row)
         return self.project(row * (1.0 if rng.random() < 0.5 else rng.random()))
@@ -75,12 +75,12 @@ class SensitivityCase(Claim):
         return _CHANGES[self.neighbours](self.draw_record)(data, rng)
 
     def project(self, row):
-        """Return the row of the domain that is nearest."""
+        """Return the nearest row of the domain."""
         return _in_ball(row)
 
 
 class Moments(SensitivityCase):
-    """Counts, sums and second moments of two components, all that an iteration of EM releases."""
+    """Counts, sums and second moments of two components, released by an iteration of EM."""
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
@@ -95,7 +95,7 @@ class Moments(SensitivityCase):
 
 
 class SketchSums(SensitivityCase):
-    """Sums of features of a sketch, and the count where rows are added or removed."""
+    """Sums of features of a sketch, and the count for add/remove-one neighbours."""
 
     d = 3
     trials, least_trials = 20_000, 3_000
@@ -106,23 +106,23 @@ class SketchSums(SensitivityCase):
         self.bound = (l1 if norm == "l1" else l2).value
 
     def function(self, rows):
-        """Return the parts of the sums; every row of the frequencies is one feature's phase."""
+        """Return the parts of the sums; with unit frequencies, entries of rows are phases."""
         parts = Sketch.of(rows, np.eye(self.d)).sums.view(float)
         return parts if self.neighbours == "replace_one" else np.append(parts, len(rows))
 
     def draw_record(self, rng):
-        """Return phases; multiples of 45 degrees among them."""
+        """Return phases, with probability 1/2 multiples of 45 degrees."""
         if rng.random() < 0.5:
             return rng.integers(8, size=self.d) * math.pi / 4.0
         return rng.uniform(0.0, 2.0 * math.pi, self.d)
 
     def project(self, row):
-        """Return the row itself: there is no bound on it."""
+        """Return the row: it has no bound."""
         return row
 
 
 class SubspaceMoments(SensitivityCase):
-    """Second moments by nearest subspace, of which SuLQ releases all."""
+    """Second moments by nearest subspace, released by SuLQ."""
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
@@ -136,7 +136,7 @@ class SubspaceMoments(SensitivityCase):
 
 
 class MomentFeatures(SensitivityCase):
-    """Harmonic moments of directions, which a moment sketch releases."""
+    """Harmonic moments of directions, released by a moment sketch."""
 
     trials, least_trials = 10_000, 1_000
     d = 5
@@ -150,7 +150,7 @@ class MomentFeatures(SensitivityCase):
 
 
 class RowsBeside(SensitivityCase):
-    """Rows beside decoded subspaces, shortened, which the last round releases."""
+    """Clipped components of rows orthogonal to decoded subspaces, released by the last round."""
 
     trials, least_trials = 20_000, 2_000
     d = 4
@@ -173,7 +173,7 @@ class RowsBeside(SensitivityCase):
 
 
 class RowsAboutCenters(SensitivityCase):
-    """Rows about centers, shortened, and counts, which last rounds of k-means release."""
+    """Clipped rows about centers, and counts, released by last rounds of k-means."""
 
     trials, least_trials = 20_000, 2_000
     d = 3
@@ -192,7 +192,7 @@ class RowsAboutCenters(SensitivityCase):
 
 
 class SecondMoments(SensitivityCase):
-    """Second moments of all rows, which private PCA releases."""
+    """Second moments of all rows, released by private PCA."""
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
@@ -216,9 +216,9 @@ class ProjectedRow(SensitivityCase):
 
 
 class LloydSums(SensitivityCase):
-    """Counts and sums of two clusters of Lloyd's algorithm, rows exchanged.
+    """Counts and sums of two clusters of Lloyd's algorithm, replace-one.
 
-    The printed d + 1 is for rows added or removed.
+    The printed d + 1 is for add/remove-one neighbours.
     """
 
     norm = "l1"
@@ -251,7 +251,7 @@ class CellCounts(SensitivityCase):
 
 
 class MailStatistic(SensitivityCase):
-    """What PrivateMail's corrected forms release of a query."""
+    """The vector that corrected PrivateMail releases for a query."""
 
     d, n_rows = 3, 1
     trials, least_trials = 20_000, 2_000
@@ -269,9 +269,9 @@ class MailStatistic(SensitivityCase):
 
 
 class MailIterate(SensitivityCase):
-    """The first iterate of PrivateMail, of one query among public images: the bound proved here.
+    """The first iterate of PrivateMail for one query among public images: the bound proved here.
 
-    A row is a feature and, in its last entry, a label.
+    A row is a feature vector and, as last entry, a label.
     """
 
     d, n_rows = 4, 1
@@ -298,9 +298,10 @@ class MailIterate(SensitivityCase):
 
 
 class MailExchange(SensitivityCase):
-    """The first iterate of Algorithm 1, the query exchanged and with it two rows: the bound here.
+    """The first iterate of Algorithm 1 for a replaced query (two rows): the bound proved here.
 
-    A row is a feature and, in its last entry, a label. Dummies are the first image of each class.
+    A row is a feature vector and, as last entry, a label. Dummies are the first image of each
+    class.
     """
 
     d, n_rows = 4, 1
@@ -325,7 +326,7 @@ class MailExchange(SensitivityCase):
 
 
 class TheoremTwo(SensitivityCase):
-    """Theorem 2 of PrivateMail: a record more, by the arrangements and the climb made for it."""
+    """Theorem 2 of PrivateMail: an added record, by `search_sensitivity`."""
 
     claimant = "paper"
     trials, least_trials = 200, 20
@@ -338,9 +339,9 @@ class TheoremTwo(SensitivityCase):
 
 
 class SmoothBound(SensitivityCase):
-    """Smoothness of S(B): the change of its logarithm over beta, which may be 1.
+    """Smoothness of S(B): the change of its logarithm over beta, at most 1.
 
-    Results are lines in the plane by their angles. As printed, sqrt m of them change at once.
+    Results are lines in the plane, given by angles. As printed, sqrt m of them change at once.
     """
 
     norm = "linf"
@@ -368,7 +369,7 @@ class SmoothBound(SensitivityCase):
         return result_distances(frames, "procrustes" if self.is_private else "projection")
 
     def draw(self, rng):
-        """Return angles: about one place or several, more or less far from them."""
+        """Return angles about one to three places, with a random spread."""
         places = rng.uniform(0.0, math.pi, (rng.integers(1, 4), 1))
         spread = rng.choice([1e-6, 1e-3, 0.1])
         chosen = places[rng.integers(len(places), size=self._m)]
@@ -378,7 +379,7 @@ class SmoothBound(SensitivityCase):
         return rng.uniform(0.0, math.pi, 1)
 
     def change(self, data, rng):
-        """Return results of which s are others."""
+        """Return the results with s of them redrawn."""
         changed = data.copy()
         others = rng.uniform(0.0, math.pi, (self._s, 1))
         changed[rng.choice(len(data), self._s, replace=False)] = others
@@ -389,7 +390,7 @@ class SmoothBound(SensitivityCase):
 
 
 class CentralResult(SmoothBound):
-    """How far a changed result moves the most central one, over S(B), which may be 1."""
+    """The change of the most central result by a changed result, over S(B), at most 1."""
 
     def search(self, rng, n_trials):
         largest = 0.0
@@ -401,7 +402,7 @@ class CentralResult(SmoothBound):
                 for rows in (angles, other)
             ]
             moved = self.distances(np.stack(chosen))[0, 1]
-            # coinciding lines come out up to 1e-7 apart, which the release adds to S
+            # computed distances of equal lines are up to 1e-7, which the release adds to S
             least = min(self.sensitivity(angles), self.sensitivity(other)) + 1e-6
             largest = max(largest, moved / least)
         return largest
@@ -459,4 +460,4 @@ STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
     "mail_exchange": ("PrivateMail: Algorithm 1, an exchange of the query", MailExchange),
     "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),
 }
-"""What is searched, by name: how it is called, and what makes the case."""
+"""Statements by name: a description, and the constructor of the case."""

@@ -28,17 +28,17 @@ from privclust_papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust_papers.audit.cases.recorded import RecordedFit
 
 _AXES = np.eye(2)
-_SPREAD = 1e-3  # of results about the one that a record makes most central, in radians
+_SPREAD = 1e-3  # of results about the most central one, in radians
 
 
 class OrderOfSubspaces(AuditCase):
-    """Algorithm 1 where a record turns the order of the subspaces that its subset gives.
+    """Algorithm 1 with a record that reverses the order of the subspaces of its subset.
 
-    The base clusterer, which may be any, finds the two axes of the plane, a little turned to one
-    side or the other; a subset that holds the record gets them straight, and so is the most
-    central, and in the other order if the record says so. The distance that the noise is scaled to
-    does not see an order. Results are made for each number of subsets that hold the record, and
-    that number is drawn: binomial as printed, one in a partition.
+    The base clusterer, which is arbitrary, returns the two axes of the plane, slightly rotated to
+    either side. A subset with the record returns the exact axes and is the most central, in reverse
+    order for one data set of the pair. The noise is scaled to a distance that ignores the order.
+    Results are computed for each number of subsets with the record; the number is binomial as
+    printed, and one for a partition.
     """
 
     epsilon, delta = 8.0, 0.01
@@ -65,13 +65,13 @@ class OrderOfSubspaces(AuditCase):
         return outputs
 
     def winner(self, is_turned, count):
-        """Return the winning bases and the scale of the noise that the estimator gives them."""
+        """Return the selected bases, and the scale of the estimator's noise on them."""
         if (is_turned, count) not in self._winners:
             results = self._results(is_turned, count)
             model = SampleAggregateSubspaceClustering(
                 KPlanes(2), **self.budget, variant=self._variant
             )
-            model.release(results, np.random.default_rng(0))  # only for the scale that it sets
+            model.release(results, np.random.default_rng(0))  # sets noise_scale_
             metric, s = (
                 ("procrustes", 1) if self.is_private else ("projection", math.isqrt(self._m))
             )
@@ -98,7 +98,7 @@ class WholeSampleAggregate(AuditCase):
 
     def __call__(self, data, rng):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that the noise may drown the result
+            warnings.simplefilter("ignore", UserWarning)  # the noise may dominate the result
             model = SampleAggregateSubspaceClustering(
                 KPlanes(1, n_init=1), **self.budget, n_subsets=1, random_state=rng
             ).fit(data)
@@ -106,9 +106,9 @@ class WholeSampleAggregate(AuditCase):
 
 
 class ExactExponential(AuditCase):
-    """The exponential mechanism for one line, where a sweep is an exact draw.
+    """The exponential mechanism for one line, for which a sweep is an exact draw.
 
-    Beside the record, at 0 or 90 degrees, there is one at 0.
+    There is a row at 0 degrees; the record is at 0 or 90 degrees.
     """
 
     epsilon = 4.0
@@ -123,11 +123,10 @@ class ExactExponential(AuditCase):
 class GibbsChain(AuditCase):
     """The Gibbs sampler, two lines, after few sweeps: one record decides which two are best.
 
-    Rows lie at 0, 60 and 120 degrees. The best two lines are one of these and the one halfway
-    between the others, and all labels of a start at the best lines tell which. The start is at
-    uniform lines ("random"), or at the best ones, as the paper's is taken from the data ("data"):
-    of which nobody claims epsilon, the paper calls its sampler private asymptotically alone.
-    `n_rows` lie in each direction.
+    There are `n_rows` at 0, 60 and 120 degrees each. The best two lines are one of these and the
+    one halfway between the others; all labels of a start at the best lines reveal which. The start
+    is random ("random"), or at the best lines, taken from the data as in the paper ("data"). For
+    the latter nobody claims epsilon: the paper states only asymptotic privacy.
     """
 
     epsilon = 2.0
@@ -154,7 +153,7 @@ class GibbsChain(AuditCase):
 
 
 class MeanOfSamples(AuditCase):
-    """A mean over the last 100 samples at the price of one: the paper's figures average metrics."""
+    """A mean over the last 100 samples with the loss of one: the paper's figures average them."""
 
     claimant, is_private = "nobody", False
     draws, least_draws = 50_000, 1_500
@@ -171,7 +170,7 @@ class MeanOfSamples(AuditCase):
 
 
 class SuLQRounds(AuditCase):
-    """All rounds of `SuLQKPlanes`, noisy second moments of a record at 0 or 90 degrees."""
+    """All rounds of `SuLQKPlanes`: noisy second moments of a record at 0 or 90 degrees."""
 
     delta = 0.01
     draws, least_draws = 400_000, 30_000
@@ -200,7 +199,7 @@ class WholeSuLQ(RecordedFit):
 
 
 class MomentRelease(AuditCase):
-    """The noisy features of a sketch of one record, at the angle at which they are furthest."""
+    """The noisy features of a sketch of one record, at the angle with the largest change."""
 
     delta = 0.01
     draws, least_draws = 400_000, 30_000
@@ -220,9 +219,9 @@ class MomentRelease(AuditCase):
 
 
 class WholeMoments(RecordedFit):
-    """`MomentSubspaceClustering` end to end, on one record: both its releases are sketches.
+    """`MomentSubspaceClustering` end to end, on one record: both releases are sketches.
 
-    A last look beside the line, which many records get, moves by what the noise before it decides.
+    The last round, which runs with many records, would change by an amount that depends on noise.
     """
 
     delta = 0.01
@@ -242,7 +241,7 @@ class WholeMoments(RecordedFit):
 
 
 def furthest_rows():
-    """Two data sets of a row, at angles at which their sketches are furthest apart."""
+    """Return two data sets of one row, at angles with the largest distance of sketches."""
     rows = rows_at(np.linspace(0.0, np.pi / 2, 181))
     features = [
         weighted_features(HarmonicSums(2, 6).add(row[None]), Neighbours.REPLACE_ONE) for row in rows
@@ -252,7 +251,7 @@ def furthest_rows():
 
 
 def lines_sampler(n_clusters, epsilon, n_sweeps, rng):
-    """A Gibbs sampler of lines."""
+    """Return a Gibbs sampler of lines."""
     sweeps = {"n_sweeps": n_sweeps, "record_every": n_sweeps}
     return GibbsSubspaceClustering(
         n_clusters, 1, epsilon=epsilon, **sweeps, norm_bound=1.0, random_state=rng
@@ -260,5 +259,5 @@ def lines_sampler(n_clusters, epsilon, n_sweeps, rng):
 
 
 def rows_at(angles):
-    """Unit rows at angles; inside the ball whatever rounding does."""
+    """Return unit rows at angles, inside the ball despite rounding."""
     return (1.0 - 1e-12) * np.column_stack([np.cos(angles), np.sin(angles)])

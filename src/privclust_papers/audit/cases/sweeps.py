@@ -1,4 +1,4 @@
-"""The Gibbs sampler audited against sweeps, beside its exact privacy loss."""
+"""The audit of the Gibbs sampler by number of sweeps, compared with its exact privacy loss."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ PAIRS = {
     "best": lambda n: (_THREE_ANGLES, (n + 1, n, n), (n, n + 1, n)),
     "stray": lambda n: (_TWO_ANGLES, (3 * n // 2, 3 * n // 2), (3 * n // 2 - 1, 3 * n // 2 + 1)),
 }
-"""Directions, and how many rows lie in each with the record here and with the record there.
+"""Directions, and numbers of rows in each for both data sets of the pair.
 
-``best``: the record decides which two lines are best. ``stray``: two lines of rows at right
-angles, which are best with and without the record; it changes how fast two lines that began near
-one another come apart."""
+``best``: the record decides which two lines are best. ``stray``: two lines of rows at right angles
+are best with and without the record, which changes the speed at which two lines that start close
+together separate."""
 
 
 class LinesAfterSweeps(AuditCase):
     """Two lines after some sweeps of the Gibbs sampler; see `PAIRS`.
 
-    The attack is the likelihood ratio of the two lines, from their exact law. For `start` see
-    `GibbsChain`; `n_rows` lie in each of three directions, or one and a half times as many in each
-    of two.
+    The attack is the likelihood ratio of the two lines, from their exact distribution. For `start`
+    see `GibbsChain`. There are `n_rows` in each of three directions, or 1.5 `n_rows` in each of
+    two.
     """
 
     epsilon = 4.0
@@ -68,13 +68,13 @@ class LinesAfterSweeps(AuditCase):
         return _angles(model.fit(data).subspaces_[..., 0])
 
     def laws(self, n_sweeps: int | None = None) -> list[np.ndarray]:
-        """Return the exact laws of the lines on both data sets; None for many sweeps."""
+        """Return the exact distributions of the lines on both data sets; None: the limit."""
         return [
             lines.limit() if n_sweeps is None else lines.after(n_sweeps) for lines in self._exact
         ]
 
     def _ratios(self, outputs):
-        """Log-likelihood ratios, linear between the points of the laws' grid."""
+        """Return log-likelihood ratios, interpolated linearly on the grid of the distributions."""
         size = len(self._exact[0].angles)
         first, second = self.laws(self._n_sweeps)
         places = np.asarray(outputs, dtype=float).T * (size / math.pi)
@@ -87,5 +87,5 @@ def _lines(directions, counts, epsilon, start):
 
 
 def _angles(vectors):
-    """Angles of lines along unit vectors, (n, 2), from 0 to pi."""
+    """Return the angles, from 0 to pi, of lines along unit vectors (n, 2)."""
     return np.arctan2(vectors[:, 1], vectors[:, 0]) % math.pi

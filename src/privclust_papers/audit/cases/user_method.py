@@ -1,4 +1,4 @@
-"""A case of the privacy audit for any class that says of itself that it is private."""
+"""A case of the privacy audit for any class with a claimed guarantee."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from privclust_papers.settings.dotted import construct, load_object
 
 
 class OwnMethod(AuditCase):
-    """A class that needs no case of its own, a user's or ours: what it publishes after a fit.
+    """Audit of a published attribute of any class, without a specific case.
 
-    The attack is learned on half of the runs, since nothing is known of the noise. `estimator` is
-    the dotted path of the class, `params` its keyword arguments; `pair` the dotted path of a
-    function without arguments that returns two neighbouring data sets; `read` the name of the
-    fitted attribute that is published; `epsilon` and `delta` are the claim.
+    The attack is learned on half of the runs, since the noise is unknown. `estimator` is the dotted
+    path of the class, `params` its keyword arguments; `pair` the dotted path of a function without
+    arguments that returns two neighbouring data sets; `read` the name of the published fitted
+    attribute; `epsilon` and `delta` are the claim.
     """
 
     draws, least_draws = 60_000, 4_000
@@ -48,5 +48,5 @@ class OwnMethod(AuditCase):
 
 
 def one_row_exchanged() -> tuple[np.ndarray, np.ndarray]:
-    """Two rows of one number in [-1, 1], and the second exchanged for its opposite."""
+    """Return two rows of one number in [-1, 1], and the rows with the second one negated."""
     return np.array([[0.0], [1.0]]), np.array([[0.0], [-1.0]])
