@@ -17,9 +17,9 @@ With P and Q the real and imaginary part of :math:`\bar e_j a_j(c_k, v_k)`, the 
     \partial f / \partial v_k = \alpha_k \sum_j P |\omega_j|^2 .
 
 No array of size K x m is stored. Phases of all atoms at a chunk of frequencies are one matrix
-product, and so is the gradient by centers: BLAS keeps partial sums in registers, where a loop would
-store one for each feature. Between the two products, a pass over each tile of the chunk computes
-atoms, residual and slopes; its inner loops run along the tile, so that they vectorise.
+product, and so is the gradient by centers: BLAS keeps sums in registers that a loop would store
+once per feature. Between the two, a pass over each tile of the chunk computes atoms, residual and
+slopes; its inner loops run along the tile, so that they vectorise.
 
 `minimise` is unconstrained: weights are squares, the logarithm of a variance is a logistic function
 between two bounds, and center coordinates are free. It is the limited-memory BFGS method with a
@@ -53,8 +53,8 @@ _SLOW_STEPS = 3  # number of slow steps in a row that ends the search
 def fill_atoms(phases, damping, cosines, sines):
     """Write the real and imaginary part of a damped atom at each frequency of a tile.
 
-    `phases` are c'omega in turns; they must not share memory with cosines or sines, or the loop is
-    not vectorised. `damping` is exp(-v |omega|^2 / 2).
+    `phases` are c'omega in turns. In the same array as cosines or sines, they would prevent
+    vectorisation. `damping` is exp(-v |omega|^2 / 2).
     """
     for j in range(damping.size):
         t = phases[j]

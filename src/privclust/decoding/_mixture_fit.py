@@ -275,10 +275,10 @@ class MixtureFit:
         return self.norm - float(weights @ (2.0 * correlations - products @ weights))
 
     def ellipsoids(self, mixtures, of_each, least_score):
-        """Return the atoms with covariances of least score, or None if it is above `least_score`.
+        """Return atoms with covariances of the least score below `least_score`, or None.
 
-        They are refined from mixtures of isotropic atoms. The score is the residual plus `of_each`
-        for each unknown. Mixtures have at most half as many unknowns as equations.
+        They are refined from isotropic atoms. The score is the residual plus `of_each` for each
+        unknown. Unknowns are at most half of the equations.
         """
         best = None
         for mixture in mixtures:

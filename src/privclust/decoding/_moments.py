@@ -41,7 +41,7 @@ class Moments:
     ----------
     mean : ndarray of shape (d,)
     variances : ndarray of shape (d,)
-        The variance of each feature.
+        Variance of each feature.
     """
 
     mean: np.ndarray

@@ -249,8 +249,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         frequencies of the first call, noise is added, and the sketch is merged with the earlier
         ones. Only the first call spends budget on the scale of the frequencies. Each row is in one
         call, so the guarantee of all calls is that of one (parallel composition). Calls must not
-        overlap, and which call a row is in must not depend on other rows. Noise adds up over calls:
-        few large calls are better than many small ones.
+        overlap, and the call of a row must not depend on other rows. Noise adds up: few large calls
+        are better than many small ones.
 
         Parameters and errors are those of `fit`. All calls need the same number of features, and
         the first at least as many rows as clusters if their number is public. With groups, all

@@ -106,7 +106,7 @@ def centers_by_rounds(
 
 
 class _Clusters:
-    """Centers, with estimates of their errors, numbers of rows and spread.
+    """Centers, with their estimated errors, row counts and spread.
 
     `unknown` is A: the variance of a coordinate of a center about the mean of its rows. `spread` is
     the decoded variance of a feature within clusters.
@@ -168,7 +168,7 @@ class _Clusters:
         return math.sqrt(variance)
 
     def split(self, last: Round, rng: np.random.Generator) -> np.ndarray:
-        """Move centers from clusters with two of them to wide ones; return which, (n_clusters,)."""
+        """Merge centers of one cluster and split wide ones; return which, (n_clusters,)."""
         (k, d), rows = self.centers.shape, self.rows
         is_split = np.zeros(k, dtype=bool)
         noise = d * (self.unknown[:, None] + self.unknown)

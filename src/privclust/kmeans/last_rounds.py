@@ -58,7 +58,7 @@ _GAIN_THAT_PAYS = 0.05  # largest noise of a round, as a fraction of the loss of
 
 @dataclass(frozen=True)
 class RoundSums:
-    """The noisy sums that a round releases.
+    """Noisy sums of a round.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def noise_of_round(
 def pays(n_clusters: int, n_features: int, n_samples: float, sigma: float, part: float) -> bool:
     """Return whether noise of a round adds little to the loss of k clusters.
 
-    `part` is the variance of a cluster, as a fraction of the variance of the data.
+    `part` is the variance of a cluster over that of the data.
     """
     radius = radius_of_cluster(part, n_features)
     noise = noise_of_round(n_clusters, n_features, n_samples, sigma, radius)
@@ -189,10 +189,10 @@ def release_round(
     source: NoiseSource,
     groups: Groups | None = None,
 ) -> RoundSums:
-    """Release the noisy sums of a round about centers.
+    """Release the sums of a round about centers.
 
-    X is (n_samples, n_features), finite. The label of a row may depend only on that row and on
-    earlier releases. `radius` (n_clusters,) is positive.
+    X is (n_samples, n_features), finite. The label of a row may depend on that row and earlier
+    releases only. `radius` (n_clusters,) is positive.
     """
     exact = round_sums(X, labels, centers, radius, groups)
     noisy = noise.release(exact, source, weights(X.shape[1]))
