@@ -25,10 +25,11 @@ from privclust.records.matrix import numbers_of_table
 _ROUNDS = 3  # rounds of histograms: one of powers of two, two of equal cells
 _CELLS = 64
 _EXPONENTS = (-63, 64)  # exponents of 2; smaller magnitudes count as 0, larger ones as the last
-_FALSE_ALARM = 0.01  # that a bin without rows is taken for one with
-_MUCH = 0.05  # of the rows, that a bin needs to stand out
-_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25  # in parts of the width, for each part of the rows
-_DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut off at either end
+_FALSE_ALARM = 0.01  # probability that any bin without rows stands out from noise
+_MUCH = 0.05  # least count of a bin that stands out, as a fraction of the rows, for a warning
+# relative widening of bounds, over the fraction of rows cut off; and its largest value
+_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25
+_DEVIATIONS, _TAIL = 2.0, 1e-3  # largest count cut off: deviations of noise, plus share of rows
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def private_bounds(
     Three rounds release one noisy histogram per column. The first has bins of powers of two and
     signs, the same for any data; the second 64 equal cells between the outermost bins that stand
     out from the noise; the third 64 equal cells between the resulting bounds. At either end, bounds
-    cut off counts below a thousandth of the rows and three deviations of noise: outliers have no
+    cut off counts below a thousandth of the rows plus two deviations of noise: outliers have no
     effect.
 
     A row adds 1 to one bin of each of d columns. Replacing one changes a round's histograms by at
