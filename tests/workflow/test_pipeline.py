@@ -236,6 +236,8 @@ def test_another_folder_takes_the_results(finished, new_project, project_in, tmp
 
 @pytest.mark.parametrize("profile", ["default", "local", "slurm", "cluster-generic"])
 def test_profiles_apply(new_project, profile):
+    if profile == "slurm":
+        pytest.importorskip("snakemake_executor_plugin_slurm", reason="the profile is for SLURM")
     # a profile that is not found is passed over without a word, so the path is what matters
     project = new_project()
     output = project.run("-n", "--workflow-profile", f"workflow/profiles/{profile}", "mtsc_fig1")

@@ -16,7 +16,7 @@ from privclust.records.columns import Column
 from privclust.records.notation import Notation
 from privclust.records.table_files import TableFile
 
-_SHOWN = 3  # forms of unreadable entries of a column
+_SHOWN = 3  # most forms of unreadable entries that are shown for a column
 _ANY = (-1e307, 1e307)
 _TRIED = (
     ("--decimal , --thousands .", Notation(",", ".")),
@@ -27,7 +27,7 @@ _TRIED = (
         for form in ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y%m%d", "%d-%m-%Y")
     ),
 )
-_ENOUGH = 0.5  # of the unreadable entries: a notation that reads more of them is proposed
+_ENOUGH = 0.5  # fraction of the unreadable entries that a proposed notation must read
 
 
 class _Seen:

@@ -32,7 +32,7 @@ from privclust.command.output import check_readable, checked_folder, progress, s
 
 _SKETCH = "sketch.h5"
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"
-_ANY_NUMBER = (-1e307, 1e307)  # of a column without bounds
+_ANY_NUMBER = (-1e307, 1e307)  # range of a column without bounds
 
 
 def add_to(commands) -> None:
@@ -159,7 +159,7 @@ def _run(args) -> None:
 
 
 def _read(table, args, declared: dict[str, Any]):
-    """Return columns, encoded where they are declared, else as numbers; entries; and persons.
+    """Return columns, encoded if they are declared, otherwise as numbers; entries; and persons.
 
     Entries (n, 2 d) are flags of missing and of unreadable entries. The number of rows is printed
     only if it is public.
@@ -199,7 +199,7 @@ def _read(table, args, declared: dict[str, Any]):
 
 
 def _private_bounds(columns, groups, declared, unknown, args):
-    """Return private bounds, if any are to be found, and declarations that have them."""
+    """Return private bounds, if requested for any column, and declarations with them."""
     if not unknown:
         return None, declared
     import numpy as np
@@ -244,7 +244,7 @@ def _missing(unread, groups, args):
             neighbours=args.neighbours,
             random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
         )
-    except Exception as error:  # the clusters are released by now, and are not to be lost
+    except Exception as error:  # the clusters are already released and must not be lost
         say(f"no counts of missing entries: {error}")
         return None
 
@@ -324,8 +324,8 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
     for remark in clusters.remarks[len(remarks) :]:
         say(remark)
     with written(str(folder)):
-        (folder / _SKETCH).unlink(missing_ok=True)  # of a run before
-        if sketch.n_features == len(encoder.scale()):  # of directions it is of no use
+        (folder / _SKETCH).unlink(missing_ok=True)  # of an earlier run
+        if sketch.n_features == len(encoder.scale()):  # not along random directions
             replace(sketch, guarantee=guarantee).save(folder / _SKETCH)
         write(clusters, folder, source=Path(args.table).name, origin=origin(args.typed, paths))
     n_detected = int(clusters.is_detected.sum())

@@ -275,8 +275,8 @@ def _remark(what: str, sketch, args) -> str:
 def _merged(paths: list[str], sketch_type, sums_of: Callable):
     """Return the sum of sketches, in any order, or raise an error that names two that do not merge.
 
-    Noisy sums are added up in the order of their bytes: rounding, and with it the seed that the
-    decoder takes from the sums, must not depend on the order of files.
+    Noisy sums are added in the order of their bytes. So rounding, and the decoder's seed, which is
+    derived from the sums, do not depend on the order of files.
     """
     seen: dict[bytes, str] = {}
     sketches = []

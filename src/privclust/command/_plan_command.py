@@ -13,7 +13,7 @@ from privclust.command.arguments import (
 )
 from privclust.command.output import print_result, progress, say
 
-_METHODS = {  # parameters of each, in addition to the budget
+_METHODS = {  # parameters of each method, in addition to the budget
     "CompressiveKMeans": {},
     "DPLloyd": {"init": "separated"},
     "EUGkM": {},

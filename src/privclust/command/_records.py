@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from privclust.command.output import progress, say
 
 _START_BYTES = 1 << 16
-_SAMPLE_ROWS = 100_000  # of a public sample; more rows do not improve its scale
+_SAMPLE_ROWS = 100_000  # rows of a public sample that are used; more do not improve the scale
 
 
 class Piece(NamedTuple):
@@ -100,7 +100,7 @@ def check_columns(files: list[Records], n_features: int, needed_by: str) -> None
 
 
 class Twins:
-    """Refuses the same records under another format or compression, before anything leaves."""
+    """Refuse the same records in another format or compression, before any release."""
 
     def __init__(self, sample: Records | None) -> None:
         self._sample, self._names = None, {}
@@ -214,7 +214,7 @@ def add_persons(files: list[Records], sketcher, seen: Twins | None, tally: Tally
         counts.add(piece.persons, whole_rows(piece.rows))
         if tally.unread is not None:
             of_all.add(piece.persons, np.ones(len(piece.rows), dtype=bool))
-    nobody = np.empty((0, sketcher.n_features))  # makes sums of groups also of no records
+    nobody = np.empty((0, sketcher.n_features))  # sums without records are also by groups
     sketcher.sums.add(nobody, Groups(np.empty(0, dtype=np.int64), 0))
     second, every = SecondReading(counts), SecondReading(of_all)
     for number, file in enumerate(files, 1):

@@ -49,7 +49,7 @@ from privclust.command.output import (
     written,
 )
 
-_HEADER_BYTES = 1 << 16  # of a sketch's file, in addition to its arrays
+_HEADER_BYTES = 1 << 16  # size of a sketch's file in addition to its arrays
 _NO_TWINS = "that no two of the files hold the same is taken for public"
 _ONE_SKETCH = "all records of a group are in this sketch, and none is in another merged with it"
 _NO_TABLE = "an error for a file that is no table is outside the guarantee"
@@ -201,7 +201,7 @@ def _run(args) -> None:
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
     sketcher = sketcher_type(args, files[0].n_features, encoder)
     check_columns(files, sketcher.n_features, sketcher.needed_by)
-    if args.budget is not None:  # drawn on when records are released, after hours
+    if args.budget is not None:  # charged at release, which may be hours later
         ledger.check(_promise(args, sketcher, encoder))
     _check_room(args.output, sketcher)
     seen = None
@@ -224,8 +224,8 @@ def _run(args) -> None:
         )
     with ledger:
         sketch = _released(sketcher, encoder, tally, args)
-    check_free(args.output, args.force)  # may be there now, after hours
-    _check_room(args.output, sketcher)  # may be gone; HDF5 fails with many words
+    check_free(args.output, args.force)  # the file may exist by now
+    _check_room(args.output, sketcher)  # the disk may be full by now; HDF5 has a long message
     with written(args.output):
         sketch.save(args.output)
     say(f"{args.output}: sketch of {count(sketch)}, {sketcher.n_numbers} numbers")
@@ -273,7 +273,7 @@ def _encoder(args):
 
 
 def _sketched(encoder, unread):
-    """Return the information on a declared table that a sketch carries."""
+    """Return the information on a declared table that a sketch contains."""
     from privclust.sketches import SketchedTable
 
     return SketchedTable(dict(encoder.columns), encoder.missing, unread)
@@ -285,7 +285,7 @@ def _counts_by_column(args, encoder):
         return None
     from privclust.preprocessing import CountsByColumn
 
-    delta = None if args.noise == "laplace" else args.delta  # noise of one kind
+    delta = None if args.noise == "laplace" else args.delta  # the same kind of noise as the sketch
     share = part_of_budget(args.epsilon, delta, MISSING_SHARE)
     return CountsByColumn.of(len(encoder.columns), *share, args.neighbours or "replace_one")
 
@@ -399,7 +399,7 @@ def _check_room(output: str, sketcher) -> None:
 
 
 def _cores() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

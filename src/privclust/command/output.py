@@ -16,13 +16,13 @@ from privclust.core.files import atomic_path, why_unreadable
 from privclust.core.printable import printable
 
 _SECONDS_BETWEEN_LINES = 5.0
-_FEW = 1000  # are written out
-_SECONDS_BETWEEN_SIGNS = {"bar": 1.0, "line": 30.0}  # of life, while nothing comes to an end
+_FEW = 1000  # largest number that is written out
+_SECONDS_BETWEEN_SIGNS = {"bar": 1.0, "line": 30.0}  # updates while no step ends
 _NOT_PRIVATE = (
     "NOT private: it holds exact sums, from which records can be told; keep it as the data "
     "themselves, or make it with --epsilon"
 )
-_ROOM = 1 << 20  # that a report takes, at most about
+_ROOM = 1 << 20  # approximate largest size of a report, in bytes
 _FORMATS = {
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), "HDF5"),
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
@@ -37,9 +37,9 @@ _FORMATS = {
 
 def say(text: str) -> None:
     """Print to the standard error, if there is one, with control characters written out."""
-    if sys.stderr is None:  # closed by who started the process; print would take the output
+    if sys.stderr is None:  # closed by the parent process; print would write to the output
         return
-    with contextlib.suppress(OSError):  # a pipe that is closed by now ends no fit
+    with contextlib.suppress(OSError):  # a closed pipe must not end a fit
         for line in text.split("\n"):  # the standard output is for results
             print(printable(line), file=sys.stderr, flush=True)
 
@@ -133,7 +133,7 @@ def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], fo
 
 @contextlib.contextmanager
 def written(output: str) -> Iterator[None]:
-    """Name in one line a file that could not be written, such as on a full disk."""
+    """Turn a failure to write, such as on a full disk, into one line with the file's name."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def print_result(text: str) -> None:
             sys.stdout.write(text)
             sys.stdout.flush()
     except ValueError:
-        with contextlib.suppress(OSError, ValueError):  # or the rest would fail again at the end
+        with contextlib.suppress(OSError, ValueError):  # or exit would fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 

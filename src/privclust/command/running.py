@@ -18,7 +18,7 @@ _FAILURE, _INTERRUPTED, _TERMINATED = 1, 130, 143
 
 
 class _Terminated(BaseException):
-    """SIGTERM, as an exception: files under temporary names are removed on the way out."""
+    """SIGTERM, as an exception, so that temporary files are removed."""
 
 
 def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
@@ -44,8 +44,8 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         With code 2 and one line, if the arguments are invalid; 0 for ``--help``.
     """
     args = parser.parse_args(argv)
-    args.typed = list(sys.argv[1:] if argv is None else argv)  # for a report to name
-    os.environ["MPLBACKEND"] = "agg"  # one that a notebook has set may not be there
+    args.typed = list(sys.argv[1:] if argv is None else argv)  # for the report
+    os.environ["MPLBACKEND"] = "agg"  # a backend set by a notebook may be missing
     try:
         with _termination_as_exception(), _warnings_as_lines(parser.prog):
             _check_working_folder()
@@ -54,14 +54,14 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         message, code = "interrupted; nothing was written", _INTERRUPTED
     except _Terminated:
         message, code = "terminated; nothing was written", _TERMINATED
-    except Exception as error:  # one line whatever it is; a library's errors have any type
+    except Exception as error:  # one line for any error; libraries raise any type
         message, code = str(error).strip() or type(error).__name__, _FAILURE
     say(f"{parser.prog}: error: {' '.join(message.split())}")
     return code
 
 
 def _check_working_folder() -> None:
-    """Say that the working folder, to which paths are relative, was removed."""
+    """Raise an error if the working folder, to which paths are relative, was removed."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -97,6 +97,6 @@ def _warnings_as_lines(prog: str) -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
-        # dp-accounting's conversions take log1p(-1) on the way, which no user can act on
+        # dp-accounting computes log1p(-1): a warning that no user can act on
         warnings.filterwarnings("ignore", category=RuntimeWarning, module="dp_accounting")
         yield

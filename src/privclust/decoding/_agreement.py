@@ -1,9 +1,9 @@
 """Whether the starts of a decoder agree on the clusters.
 
-A start that explains a sketch as well as the best one, to within the noise, is *near-best*: nothing
-that was released says which of the two is right. A cluster *recurs* in another start if a center
-lies within a quarter of the cluster's distance to its nearest neighbour. All of this is computed
-from released values, so that it costs no privacy.
+A start that explains a sketch as well as the best one, to within the noise, is *near-best*: the
+released values do not decide which is right. A cluster *recurs* in another start if a center lies
+within a quarter of the cluster's distance to its nearest neighbour. All of this is computed from
+released values, at no privacy loss.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-_SAME_PLACE = 0.25  # of the distance to the nearest other center; as in `_noise_check`
+# largest move of the same cluster, relative to the nearest other center; as in `_noise_check`
+_SAME_PLACE = 0.25
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Agreement:
         return self.n_agreeing == self.n_near_best
 
     def message(self) -> str:
-        """Return a sentence on starts that do not agree; empty where they do.
+        """Return a sentence on starts that do not agree; empty if all agree.
 
         Examples
         --------

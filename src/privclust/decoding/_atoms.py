@@ -4,26 +4,26 @@ An isotropic Gaussian cluster with center c and variance v has the characteristi
 
 .. math:: a_j(c, v) = e^{i \omega_j' c - v |\omega_j|^2 / 2}
 
-at frequency :math:`\omega_j`; v = 0 is a Dirac mass. The mean features z of data are compared with
-:math:`\sum_k \alpha_k a(c_k, v_k)`:
+at frequency :math:`\omega_j`; v = 0 is a Dirac mass. The mean features z of data are approximated
+by :math:`\sum_k \alpha_k a(c_k, v_k)`, with the loss
 
 .. math:: f = \sum_j |e_j|^2, \quad e_j = z_j - \sum_k \alpha_k a_j(c_k, v_k),
 
-with the gradient, P and Q being real and imaginary part of :math:`\bar e_j a_j(c_k, v_k)`,
+With P and Q the real and imaginary part of :math:`\bar e_j a_j(c_k, v_k)`, the gradient is
 
 .. math::
     \partial f / \partial \alpha_k = -2 \sum_j P, \quad
     \partial f / \partial c_k = 2 \alpha_k \sum_j Q \omega_j, \quad
     \partial f / \partial v_k = \alpha_k \sum_j P |\omega_j|^2 .
 
-Nothing of size K x m is kept. Phases of all atoms at a chunk of frequencies are one product of
-matrices, as is the gradient by centers: BLAS keeps in registers what a loop would store once a
-feature. Between the two, a pass over each tile of the chunk makes atoms, residual and slopes; its
-inner loops run along the tile, so that they vectorise.
+No array of size K x m is stored. Phases of all atoms at a chunk of frequencies are one matrix
+product, and so is the gradient by centers: BLAS keeps sums in registers that a loop would store
+once per feature. Between the two, a pass over each tile of the chunk computes atoms, residual and
+slopes; its inner loops run along the tile, so that they vectorise.
 
-Weights are squares, and variances are kept between two bounds by a logistic function of their
-logarithm, so that `minimise` knows no constraints; the center coordinates are free. It is the
-limited-memory BFGS method with a line search for the weak Wolfe conditions by bisection.
+`minimise` is unconstrained: weights are squares, the logarithm of a variance is a logistic function
+between two bounds, and center coordinates are free. It is the limited-memory BFGS method with a
+line search for the weak Wolfe conditions by bisection.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from privclust.core.compiled import kernel, part
 from privclust.core.vectormath import exp_nonpositive
 from privclust.sketches._kernels import half_turn
 
-LOGISTIC_EDGE = 1e-3  # logistic values are started so far from 0 and 1
+LOGISTIC_EDGE = 1e-3  # least distance of initial logistic values from 0 and 1
 _TILE = 128  # frequencies whose atoms stay in the first-level cache
 _CHUNK = 1024  # frequencies whose phases stay in the second-level cache
-_PHASES_AT_ONCE = 1 << 16  # so many stay there without chunks, which take a copy
-_QUASI_NEWTON_PAIRS = 12  # of steps that are remembered
+_PHASES_AT_ONCE = 1 << 16  # phases that fit there without chunks, which need a copy
+_QUASI_NEWTON_PAIRS = 12  # memory of BFGS: pairs of steps and gradient changes
 _TURNS_PER_RADIAN = 1.0 / (2.0 * math.pi)
-_ARMIJO, _CURVATURE = 1e-4, 0.9
-_LINE_SEARCH_STEPS = 20
-_MOST_IN_SINGLE = 1e30  # sums of squares; float32 has no number above 3.4e38
-_SLOW_STEPS = 3  # so many steps in a row without progress end the search
+_ARMIJO, _CURVATURE = 1e-4, 0.9  # constants of the weak Wolfe conditions
+_LINE_SEARCH_STEPS = 20  # most evaluations of a line search
+_MOST_IN_SINGLE = 1e30  # largest sums of squares; float32 ends at 3.4e38
+_SLOW_STEPS = 3  # number of slow steps in a row that ends the search
 
 
 @part(fastmath=True)
 def fill_atoms(phases, damping, cosines, sines):
     """Write the real and imaginary part of a damped atom at each frequency of a tile.
 
-    `phases` are c'omega in turns, in another array than cosines and sines, or the loop is scalar;
-    `damping` is exp(-v |omega|^2 / 2).
+    `phases` are c'omega in turns. In the same array as cosines or sines, they would prevent
+    vectorisation. `damping` is exp(-v |omega|^2 / 2).
     """
     for j in range(damping.size):
         t = phases[j]
@@ -66,7 +66,7 @@ def fill_atoms(phases, damping, cosines, sines):
 
 @part(fastmath=True)
 def subtract_atom(weight, cosines, sines, real, imaginary):
-    """Take an atom's part of features of a tile from them, in place."""
+    """Subtract a weighted atom from the features of a tile, in place."""
     for j in range(real.size):
         real[j] -= weight * cosines[j]
         imaginary[j] -= weight * sines[j]
@@ -82,7 +82,7 @@ def squared_norm(real, imaginary):
 
 @part(fastmath=True)
 def fill_phases(center, turns, phases):
-    """Write the phases of one atom in turns: for one, a loop is as fast as BLAS."""
+    """Write the phases of one atom, in turns: a loop, which is as fast as BLAS for one."""
     phases[:] = 0.0
     for i in range(center.size):
         x, row = center[i], turns[i]
@@ -112,14 +112,14 @@ def least_squares_problem(features, frequencies):
 
 
 def in_single_precision(problem):
-    """Return the same problem in single precision, or as it is where its squares leave the range.
+    """Return a problem in single precision, or unchanged if its squares might overflow.
 
-    It takes half the time. Values and gradients are right to some 1e-7 of the features, far below
-    noise, but a fit that counts is ended in double precision.
+    Single precision takes half the time. Values and gradients have errors of about 1e-7 of the
+    features, far below noise; final fits use double precision.
     """
     _, squares, real, imaginary = problem
     power = np.vdot(real, real) + np.vdot(imaginary, imaginary)
-    if not squares.max(initial=power) < _MOST_IN_SINGLE:  # nor where there are NaNs
+    if not squares.max(initial=power) < _MOST_IN_SINGLE:  # also true for NaN
         return problem
     return tuple(part.astype(np.float32) for part in problem)
 
@@ -128,7 +128,7 @@ def in_single_precision(problem):
 def residual_and_gradient(weights, centers, variances, shared, problem, gradients):
     """Return f and write its `gradients` by weights (K,), centers (K, d) and variances (K,).
 
-    `shared` says that all variances are the first, which saves exponentials; `problem` comes from
+    `shared`: all variances equal the first, which saves exponentials. `problem` comes from
     `least_squares_problem`.
     """
     return _residual_and_gradient(weights, centers, variances, shared, problem, gradients)
@@ -136,7 +136,7 @@ def residual_and_gradient(weights, centers, variances, shared, problem, gradient
 
 @part(fastmath=True)
 def _residual_and_gradient(weights, centers, variances, shared, problem, gradients):
-    """As `residual_and_gradient`, within kernels."""
+    """Compute `residual_and_gradient` inside kernels."""
     turns, squares, real, imaginary = problem
     by_weight, by_center, by_variance = gradients
     n_features, size = turns.shape
@@ -156,7 +156,7 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
             parts = squares[tile], real[tile].copy(), imaginary[tile].copy()
             mixture = weights, variances, shared
             total += _add_tile(mixture, phases, start - first, parts, by_weight, by_variance)
-        slopes = np.dot(phases, omega.T)
+        slopes = np.dot(phases, omega.T)  # `_add_tile` has replaced the phases by slopes
         for k in range(weights.size):
             for i in range(n_features):
                 by_center[k, i] += 2.0 * weights[k] / _TURNS_PER_RADIAN * slopes[k, i]
@@ -165,10 +165,10 @@ def _residual_and_gradient(weights, centers, variances, shared, problem, gradien
 
 @part(fastmath=True)
 def _add_tile(mixture, phases, start, parts, by_weight, by_variance):
-    """Return a tile's part of f; add to gradients, and put slopes in the place of phases.
+    """Return the contribution of a tile to f; add to gradients, and overwrite phases by slopes.
 
-    The tile begins at `start` of phases (K, chunk). `parts` are its |omega|^2 and features; the
-    residual takes the place of features.
+    The tile begins at `start` of phases (K, chunk). `parts` are its |omega|^2 and features, which
+    are overwritten by the residual.
     """
     (weights, variances, shared), (square, e, h) = mixture, parts
     n_atoms, size = weights.size, square.size
@@ -197,20 +197,21 @@ def _add_tile(mixture, phases, start, parts, by_weight, by_variance):
 
 @kernel()
 def unpacked(point, n_atoms, n_features, log_low, log_high):
-    """Return weights, centers, variances, and the logistic values that the variances come from."""
+    """Return weights, centers, variances, and the logistic values of the variances."""
     return _unpacked(point, n_atoms, n_features, log_low, log_high)
 
 
 @part()
 def _unpacked(point, n_atoms, n_features, log_low, log_high):
-    """As `unpacked`, within kernels."""
+    """Compute `unpacked` inside kernels."""
     weights, centers = np.empty(n_atoms), np.empty((n_atoms, n_features))
     variances, logistic = np.empty(n_atoms), np.empty(n_atoms)
-    first = n_atoms * (1 + n_features)  # of the variances
+    first = n_atoms * (1 + n_features)  # place of the first variance
     for k in range(n_atoms):
         weights[k] = point[k] * point[k]
         for i in range(n_features):
             centers[k, i] = point[n_atoms + k * n_features + i]
+        # `min` reads a shared variance, the last number, for all atoms
         logistic[k] = 1.0 / (1.0 + math.exp(-point[min(first + k, point.size - 1)]))
         variances[k] = math.exp(log_low + (log_high - log_low) * logistic[k])
     return weights, centers, variances, logistic
@@ -245,18 +246,18 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
     """Minimise f from a packed point, in place; return the least f.
 
     The point has the roots of the weights (K,), the centers (K d,) and one variance for all or one
-    for each (K,), as arguments of the logistic function between the bounds. `tolerance` ends it
-    after three steps in a row that lower f by less than this part of it.
+    for each (K,), as arguments of the logistic function between the bounds. Three successive steps
+    with a relative decrease of f below `tolerance` end the search.
     """
     size = point.size
     steps, changes = np.empty((_QUASI_NEWTON_PAIRS, size)), np.empty((_QUASI_NEWTON_PAIRS, size))
     rho = np.empty(_QUASI_NEWTON_PAIRS)
     gradient, new_gradient = np.zeros(size), np.empty(size)
     new_point = np.empty(size)
-    value, n_pairs, n_slow = np.inf, np.int64(0), 0  # as a literal it would be compiled twice
+    value, n_pairs, n_slow = np.inf, np.int64(0), 0  # np.int64: a literal would be compiled twice
     direction, slope = np.zeros(size), 0.0
     for iteration in range(max_iter + 1):
-        if iteration > 0:  # the first step goes nowhere, to find f: one call is compiled faster
+        if iteration > 0:  # step 0 does not move, it evaluates f: one call compiles faster
             direction = _direction(gradient, steps, changes, rho, n_pairs)
             slope = np.dot(gradient, direction)
             if not slope < 0.0:
@@ -278,7 +279,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
                 is_lower = True
                 break
             step = 2.0 * low if high < 0.0 else 0.5 * (low + high)
-        if not (is_lower and new_value <= value):
+        if not (is_lower and new_value <= value):  # forget the pairs: restart by steepest descent
             if n_pairs == 0:
                 break
             n_pairs = 0
@@ -343,7 +344,7 @@ def mixture_atoms(omega, squares, centers, variances):
 
 @kernel(fastmath=True)
 def correlation_and_gradient(center, turns, real, imaginary, gradient):
-    """Return the real inner product of a Dirac mass's features with others, and its gradient."""
+    """Return the real inner product of a Dirac mass with features; write its gradient."""
     size = real.size
     cosines, sines, flat, phases = np.empty(size), np.empty(size), np.ones(size), np.empty(size)
     fill_phases(center, turns, phases)

@@ -1,6 +1,6 @@
 r"""CL-OMPR, the published decoder: a sketch as a sum of Dirac masses, found greedily.
 
-With features :math:`z_j \approx \sum_k \alpha_k e^{i \omega_j' c_k}` and 2 k rounds of
+Features are :math:`z_j \approx \sum_k \alpha_k e^{i \omega_j' c_k}`. There are 2 k rounds of
 
 1. a new center: the largest :math:`\Re \langle A \delta_c, r \rangle` over c in the box, by
    gradient ascent from a random point, r being the residual;
@@ -10,8 +10,8 @@ With features :math:`z_j \approx \sum_k \alpha_k e^{i \omega_j' c_k}` and 2 k ro
 4. gradient descent on centers (in the box) and weights together.
 
 Source: N. Keriven, N. Tremblay, Y. Traonmilin and R. Gribonval, "Compressive K-means", ICASSP 2017,
-Algorithm 1; the compressive k-means paper uses it throughout. What that paper leaves open is the
-optimiser, here L-BFGS-B, and its number of steps.
+Algorithm 1; the compressive k-means paper uses it throughout. It leaves the optimiser (here
+L-BFGS-B) and its number of steps open.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from privclust.decoding._atoms import (
     residual_and_gradient,
 )
 
-_ASCENT_STEPS, _DESCENT_STEPS, _LAST_STEPS = 100, 200, 1000
+_ASCENT_STEPS, _DESCENT_STEPS, _LAST_STEPS = 100, 200, 1000  # most steps of the optimiser
 
 
 def decode_diracs(features, frequencies, n_clusters, low, high, rng):
     """Decode mean features (m,) at frequencies (d, m) by CL-OMPR, centers from low to high.
 
-    Returns centers (k, d), weights (k,) and the sum of squared differences of unit features.
+    Returns centers (k, d), weights (k,) and the squared residual of features of modulus 1.
     """
     middle, unit = 0.5 * (low + high), 0.5 * float((high - low).max())
     shifted = features * np.exp(-1j * (middle @ frequencies))
@@ -61,7 +61,7 @@ def _atoms(centers, problem):
 
 
 def _weights(centers, problem):
-    """Nonnegative least squares, on the Gram matrix; all atoms have the same norm."""
+    """Fit weights by nonnegative least squares on the Gram matrix; atoms have equal norms."""
     cosines, sines = _atoms(centers, problem)
     gram = cosines @ cosines.T + sines @ sines.T
     gram += np.eye(len(gram)) * (1e-10 * np.trace(gram) / len(gram))
@@ -71,7 +71,7 @@ def _weights(centers, problem):
 
 
 def _ascend(start, residual, problem, reach):
-    """Climb to the center whose atom fits the residual best."""
+    """Climb to the center of largest correlation with the residual."""
     scale = 1.0 / max(np.abs(residual[0]).sum() + np.abs(residual[1]).sum(), 1e-300)
 
     def loss(center, gradient):

@@ -1,30 +1,29 @@
-r"""How many clusters a sketch tells of, and which noise hides.
+r"""The number of clusters of a sketch, and the smallest that is distinguishable from noise.
 
-Mixtures of fewer and fewer atoms are fitted to one sketch, from as many as may be asked for down to
-one, each from the one before without the atom that is missed least. With noise of variance
-:math:`s^2` on real and imaginary parts of m features, residuals :math:`f_k` and :math:`p = d + 2`
-numbers of an atom, the mixture of least
+Mixtures of a decreasing number of atoms are fitted to one sketch, from the largest number allowed
+down to one. Each starts from the one before without its least important atom. With noise of
+variance :math:`s^2` on real and imaginary parts of m features, residuals :math:`f_k` and
+:math:`p = d + 2` numbers of an atom, the mixture of least
 
 .. math:: f_k / s^2 + k\, p \log(2 m)
 
-is taken (BIC). Atoms are round, or, where that explains more beside its p, have a variance for each
-feature or a covariance. s is what is expected at the true mixture (`expected_residual`). How rows
-scatter is part of that, and is not noise of each frequency by itself: it is smooth, and a few atoms
-explain most of it. So a round atom is to explain half of it as well, one of more numbers more.
+is chosen (BIC). Atoms are round, or have a variance for each feature or a covariance if that lowers
+the score with their larger p. s is that expected at the true mixture (`expected_residual`). It
+includes sampling, which is not independent noise at each frequency: it is smooth, and a few atoms
+explain most of it. So a round atom must explain half of it as well, an atom of more numbers more.
 
 An atom of weight :math:`\alpha` and variance v explains at most
-:math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}` of f. Below the weight at which that is the penalty of
-one atom, clusters are not told from noise, wherever they lie: at most as many equal clusters as fit
-above it are.
+:math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}` of f. Clusters of a weight for which this is less than
+the penalty of an atom are indistinguishable from noise, wherever they lie.
 
 Rows without clusters need several atoms if their density is not Gaussian: if it is uniform, or has
-a long tail. So atoms count as clusters only if there is a *valley* between some of them. The
-density g of the best mixture is followed along the line between every two centers, and
+a long tail. So atoms count as clusters only if there is a *valley* between some of them. With the
+density g of the best mixture along the line between every two centers,
 
 .. math:: r_{ij} = \min_{0 \le t \le 1} g(c_i + t (c_j - c_i)) / \min(g(c_i), g(c_j)) .
 
 Atoms are joined in decreasing order of r until all are connected. The last r is the valley; if it
-is not deep, one cluster is chosen. Two equal round Gaussian clusters have a valley of 0.43 at a
+is above 0.4, one cluster is chosen. Two equal round Gaussian clusters have a valley of 0.43 at a
 distance of 3.5 standard deviations.
 """
 
@@ -50,28 +49,27 @@ from privclust.decoding._sketch_decoding import count_noise, mean_features
 from privclust.privacy.bounds import checked_box
 from privclust.sketches._sketch import Sketch
 
-MOST_CLUSTERS = 20
-_SCATTER_OF_ATOM = 0.5  # of how rows scatter, which one atom may explain
-DEEP_VALLEY = 0.4  # the most of one between separate clusters: benchmarks/null_laws.py
-_STEPS_ACROSS = 41  # at which a density is evaluated between two centers
-_LEAST_WEIGHT = 1e-300
+MOST_CLUSTERS = 20  # default of the largest number to choose from
+_SCATTER_OF_ATOM = 0.5  # fraction of the sampling error that an atom must explain
+DEEP_VALLEY = 0.4  # largest valley between separate clusters; chosen by benchmarks/null_laws.py
+_STEPS_ACROSS = 41  # points at which a density is evaluated between two centers
+_LEAST_WEIGHT = 1e-300  # keeps logarithms finite
 
 
 @dataclass(frozen=True)
 class ClusterCount:
-    """How many clusters a sketch tells of.
+    """The number of clusters of a sketch, as chosen by `count_clusters`.
 
     Attributes
     ----------
     n_clusters : int
     scores : ndarray of shape (max_clusters,)
-        Twice the nats by which one cluster, two, and so on explain the sketch worse than the number
-        of the best score, with the penalty; 0 for that number.
+        Score (BIC) of one cluster, two, and so on, minus the least.
     least_weight : float
-        Part of the rows below which noise hides a cluster as wide as those that were seen.
+        Fraction of the rows below which a cluster as wide as the others is hidden by noise.
     valley : float
         Lowest decoded density between the clusters of the best score, relative to the density at
-        their centers: 1 where there is no valley. Above 0.4 no separate clusters are found, and
+        their centers: 1 if there is no valley. Above 0.4 no separate clusters are found, and
         `n_clusters` is 1.
     """
 
@@ -82,7 +80,7 @@ class ClusterCount:
 
     @property
     def most_told(self) -> int:
-        """The most clusters of one size that noise lets one tell."""
+        """Largest number of clusters of equal size that are distinguishable from noise."""
         return int(min(1.0 / self.least_weight, 1e9)) if self.least_weight > 0.0 else 10**9
 
     def hidden(self) -> str:
@@ -104,7 +102,7 @@ class ClusterCount:
     def none_separate(self) -> str:
         """Return a sentence if several clusters were looked for and none is separate; else "".
 
-        It is empty as well if noise may hide all but one (`hidden`).
+        It is also empty if all but one may be hidden by noise (`hidden`).
 
         Examples
         --------
@@ -127,16 +125,16 @@ def count_clusters(
     moments: Moments | None = None,
     random_state: RandomState = None,
 ) -> ClusterCount:
-    """Choose the number of clusters of a sketch. All of it is post-processing.
+    """Choose the number of clusters of a sketch, by post-processing.
 
     Parameters
     ----------
     sketch : Sketch
-        Of at least one record.
+        A sketch of at least one record.
     max_clusters : int
-        The most that are chosen from.
+        Largest number to choose from.
     bounds, moments, random_state
-        As of `decode`.
+        As in `decode`.
 
     Returns
     -------
@@ -171,7 +169,7 @@ def count_clusters(
     if moments is None:
         of_count = count_noise(sketch)
         guesses = [estimate_moments(features, sketch.frequencies, noise, box, rng, of_count)]
-    if box is not None:  # clusters far apart: no frequency may be low enough to tell where
+    if box is not None:  # if clusters are far apart, no frequency may be low enough for moments
         guesses.append(moments_of_box(box))
     counts = [
         _counted(features, sketch.frequencies, guess, expected, noise, max_clusters, rng)
@@ -181,7 +179,7 @@ def count_clusters(
 
 
 def _counted(features, frequencies, moments, expected, noise, max_clusters, rng):
-    """Return the least score, and the count, of mixtures that start from moments."""
+    """Return the least score of mixtures that start from moments, and the count."""
     d, m = frequencies.shape
     problem = MixtureFit(features, frequencies, moments, "per_cluster")
     unit = 0.5 * expected / m or 1.0
@@ -207,8 +205,8 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
     norm = float(np.exp(-np.median(variances) * problem.problem[1]).sum())
     least = math.sqrt(of_atom / norm) if norm > 0.0 else 1.0
     relative = (scores - scores.min()) / unit
-    # Round atoms cut a long tail into pieces, ellipsoids a uniform density into slabs: both show a
-    # valley only where there is one. No ellipsoid is thinner than the sketch resolves.
+    # Round atoms split a long tail, ellipsoids a uniform density; only a true valley is seen by
+    # both. No ellipsoid is thinner than the resolution of the sketch.
     weights, centers, variances = mixtures[of_round]
     valley = deepest_valley(weights, centers, variances[:, None, None] * np.eye(d))
     if best in ellipsoids:
@@ -220,7 +218,7 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
 
 
 def _score_ellipsoids(scores, ellipsoids, problem, mixtures, most, of_atom, enough, diagonal):
-    """Lower scores, and keep atoms, where few with covariances do better than many round ones."""
+    """Update scores, and keep the atoms, where atoms with covariances have lower scores."""
     residual = math.inf
     for k in range(1, most + 1):
         if residual <= enough or k * of_atom >= scores.min():
@@ -235,9 +233,9 @@ def deepest_valley(
 ) -> float:
     """Return the relative density in the deepest valley of a Gaussian mixture, in [0, 1].
 
-    Components are joined by straight lines, highest density first. Returned is the lowest density
-    on a line that is needed to connect all, relative to the lower of the densities at its ends; 1
-    for one component. Eigenvalues of covariances below `least` count as this.
+    Components are joined by straight lines, highest density first, until all are connected. The
+    lowest density on these lines is returned, relative to the lower of the densities at the ends of
+    its line; 1 for one component. Eigenvalues of covariances are at least `least`.
     """
     n_atoms = len(weights)
     if n_atoms <= 1:
@@ -261,6 +259,6 @@ def deepest_valley(
     for i, j in itertools.combinations(range(n_atoms), 2):
         lowest = log_density(centers[i] + t * (centers[j] - centers[i])).min()
         bridges[i, j] = math.exp(min(lowest - min(at[i], at[j]), 0.0))
-    # The largest spanning tree; 1 is added as SciPy takes 0 for no line.
+    # the largest spanning tree; 1 is added since SciPy takes 0 for a missing edge
     tree = minimum_spanning_tree(-np.triu(1.0 + bridges, k=1))
     return float(-tree.data.max() - 1.0)

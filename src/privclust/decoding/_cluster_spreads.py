@@ -1,7 +1,7 @@
-"""How wide clusters are, feature by feature, by the density that was decoded from a sketch.
+"""The standard deviation of each feature in each cluster, from the density of a decoded sketch.
 
-Rows of a cluster are those nearest to its center. All of this is computed from released values, so
-that it costs no privacy.
+Rows of a cluster are those nearest to its center. All of this is computed from released values, at
+no privacy loss.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from privclust.core.lloyd import nearest_center
 from privclust.decoding._gaussians import GaussianMixture, boxed_points, paired_points
 from privclust.privacy.bounds import Box
 
-_POINTS_PER_CLUSTER = 1000  # a standard deviation then has an error of 2 %
+_POINTS_PER_CLUSTER = 1000  # drawn points: a standard deviation has an error of 2 %
 
 
 def cluster_spreads(
@@ -28,7 +28,7 @@ def cluster_spreads(
     array([1., 2.])
     """
     law = density.weights, density.centers, density.spreads, _POINTS_PER_CLUSTER * len(centers)
-    rng = np.random.default_rng(0)  # the same density, the same spreads
+    rng = np.random.default_rng(0)  # fixed: the same density has the same spreads
     if box is not None and density.spreads.ndim == 1:
         points = boxed_points(*law, box, rng)
     else:
@@ -40,7 +40,7 @@ def cluster_spreads(
 def spread_errors(points: np.ndarray, centers: np.ndarray, changes: np.ndarray) -> np.ndarray:
     """Return standard errors of the spreads, (n_clusters, n_features).
 
-    `changes` (n_points, n_draws) are by how much the weights of points of the density may be wrong.
+    `changes` (n_points, n_draws) are drawn errors of the weights of points of the density.
     """
     labels, variances = _moments(points, centers)
     k, n = len(centers), len(points)

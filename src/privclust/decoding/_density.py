@@ -1,7 +1,7 @@
 """A density of rows in a ball, from two sketches with Gaussian noise: a pilot, and one of clusters.
 
-It is what `privclust.kmeans.CompressiveKMeans` does without a last round, for callers who compose
-the noise with other releases of their own.
+This is `privclust.kmeans.CompressiveKMeans` without rounds, for callers that compose the noise with
+other releases of their own.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from privclust.sketches._release import fourier_measurement
 from privclust.sketches._sketch import Sketch
 
 MOST_NUMBERS = 1000
-"""Of clusters with covariances, which take many times as long as those without."""
-_CHUNK = 1 << 16  # rows
-_LARGEST_SIGMA = 1e150  # whose square is an ordinary number
+"""Largest number of unknowns for which covariances are fitted: they are many times slower."""
+_CHUNK = 1 << 16  # rows at a time
+_LARGEST_SIGMA = 1e150  # largest noise with a finite square
 _OF_THE_CALLER = Guarantee(
     "none", Neighbours.REPLACE_ONE, caveats=("a part of a fit, which states what all promise",)
 )
@@ -43,7 +43,7 @@ _OF_THE_CALLER = Guarantee(
 
 @dataclass(frozen=True)
 class DensitySketches:
-    """The noise of both sketches; for replaced rows, whose number is public.
+    """The noise of both sketches, for replace-one neighbours: the number of rows is public.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class DensitySketches:
 
     @classmethod
     def planned(cls, n_features: int, n_clusters: int, share: float) -> Self:
-        """Return noise that costs share^2 / 2 in zCDP.
+        """Return noise with a privacy loss of share^2 / 2 in zCDP.
 
         Raises
         ------
         ValueError
-            If the share is so small that noise is no ordinary number.
+            If the share is so small that squares of the noise overflow.
 
         Examples
         --------
@@ -91,21 +91,21 @@ class DensitySketches:
         groups: Groups | None = None,
         n_records: float | None = None,
     ) -> np.ndarray:
-        """Sketch rows and draw points from the density that the sketches tell of.
+        """Sketch rows and draw points from the density that is decoded.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
             Rows in a ball about the origin.
         radius : float
-            Of the ball.
+            Radius of the ball.
         n_clusters : int
         n_points : int
         source : NoiseSource
         groups : Groups or None
-            Of rows that are protected together.
+            Groups of rows that are protected together.
         n_records : float or None
-            The number of records, where it is private, as it was released. None: that of X.
+            The released number of records, if it is private. None: that of X.
 
         Returns
         -------
@@ -131,9 +131,9 @@ class DensitySketches:
 
 
 def _released(X, radius, frequencies, noise, source, groups, n_records) -> Sketch:
-    """Return the noisy sketch of X / radius, in single precision: noise hides the rest."""
+    """Return the noisy sketch of X / radius, in single precision: noise is far larger."""
     sums = FeatureSums(frequencies)
-    for start in range(0, max(len(X), 1), _CHUNK):  # also none, which are of groups or are not
+    for start in range(0, max(len(X), 1), _CHUNK):  # also without rows, to set the unit
         stop = start + _CHUNK
         own = None if groups is None else groups.rows(start, stop)
         sums.add((X[start:stop] / radius).astype(np.float32), own)

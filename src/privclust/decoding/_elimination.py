@@ -1,9 +1,9 @@
-r"""Backward elimination of atoms: the one that is missed least goes, and the rest are refitted.
+r"""Backward elimination of atoms: the least important is deleted, and the weights are refitted.
 
-Weights :math:`\alpha` of atoms with the Gram matrix G and the inner products c with the features
-are the nonnegative ones of least :math:`\alpha' G \alpha - 2 c' \alpha`. They are found by the
-active-set method of Lawson and Hanson on the normal equations: each deletion starts from the
-weights before it, most of which stay positive, and an atom of no weight goes at no cost.
+With the Gram matrix G of the atoms and their inner products c with the features, the nonnegative
+weights :math:`\alpha` minimise :math:`\alpha' G \alpha - 2 c' \alpha`. They are found by the
+active-set method of Lawson and Hanson on the normal equations. After a deletion it starts from the
+previous weights, most of which stay positive. An atom of weight 0 is deleted first.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 
 from privclust.core.compiled import kernel, part
 
-_RIDGE, _LEAST_RIDGE = 1e-10, 1e-200  # of the mean squared norm of the atoms; where all vanish
-_ROUNDING = 1e-12  # of a gradient, in parts of the largest inner product
+# ridge of the normal equations relative to the mean squared norm of atoms, and its least value
+_RIDGE, _LEAST_RIDGE = 1e-10, 1e-200
+_ROUNDING = 1e-12  # gradients are 0 below this fraction of the largest inner product
 
 
 def eliminated(products, correlations, n_left, least):
-    """Delete atoms until `n_left` are there, or all would be missed by more than `least`.
+    """Delete atoms until `n_left` are left, or each deletion raises the residual by over `least`.
 
-    Takes G (K, K) and c (K,); returns the weights of the atoms that are left, and which these are.
+    Takes G (K, K) and c (K,); returns the weights and the indices of the atoms that are left.
     """
     kept = np.ones(len(correlations), dtype=np.bool_)
     weights = _eliminate(products, correlations, n_left, least, kept)
@@ -30,13 +31,13 @@ def eliminated(products, correlations, n_left, least):
 
 @kernel()
 def _eliminate(products, correlations, n_left, least, kept):
-    """Write which atoms are `kept`; return the weights of all."""
+    """Update which atoms are `kept`; return the weights of all."""
     size = len(correlations)
     weights, positive, places = np.zeros(size), kept.copy(), np.empty(size, dtype=np.int64)
     lower, inverse = np.zeros((size, size)), np.zeros((size, size))
     n_kept, loss = size, np.inf
     while n_kept > 0:
-        if loss > 0.0:
+        if loss > 0.0:  # the weights stay optimal if the deleted one was 0
             _refit(products, correlations, kept, positive, places, lower, weights)
         if n_kept == n_left:
             break
@@ -50,7 +51,7 @@ def _eliminate(products, correlations, n_left, least, kept):
 
 @part()
 def _refit(products, correlations, kept, positive, places, lower, weights):
-    """Lower the residual by weights to its least; write the Cholesky factor of those above 0."""
+    """Find the weights of least residual; write the Cholesky factor of the positive ones."""
     size = len(weights)
     aims, trace, n_kept, rounding = np.empty(size), 0.0, 0, 0.0
     for i in range(size):
@@ -71,7 +72,7 @@ def _refit(products, correlations, kept, positive, places, lower, weights):
                 is_inside, positive[i], weights[i] = False, False, 0.0
             else:
                 weights[i] += portion * (aims[a] - weights[i])
-        if not is_inside:
+        if not is_inside:  # a weight reached 0: solve again without it
             continue
         steepest, best = rounding, -1
         for i in range(size):
@@ -88,7 +89,7 @@ def _refit(products, correlations, kept, positive, places, lower, weights):
 
 @part()
 def _solve(products, correlations, ridge, chosen, places, lower, solution):
-    """Solve for the weights of chosen atoms alone; return how many, and write places and factor."""
+    """Solve for the weights of chosen atoms; return their number, write places and factor."""
     n = 0
     for i in range(len(chosen)):
         if chosen[i]:
@@ -113,13 +114,13 @@ def _solve(products, correlations, ridge, chosen, places, lower, solution):
 
 @part()
 def _way(weight, aim):
-    """Return the part of the way from a weight to an aim that is not positive up to 0."""
+    """Return the fraction of the step from a weight to a nonpositive aim at which it is 0."""
     return weight / (weight - aim) if weight > 0.0 else 0.0
 
 
 @part()
 def _least_missed(kept, positive, places, lower, inverse, weights):
-    """Return by how much the residual rises at least without an atom, and without which one."""
+    """Return the least increase of the residual by deleting an atom, and this atom."""
     n = 0
     for i in range(len(kept)):
         if kept[i]:
@@ -127,7 +128,7 @@ def _least_missed(kept, positive, places, lower, inverse, weights):
                 return 0.0, i
             n += 1
     least, worst = np.inf, 0
-    norms = np.zeros(n)  # of the columns of the inverse factor: the diagonal of the inverse
+    norms = np.zeros(n)  # squared norms of columns of the inverse factor: diagonal of the inverse
     for a in range(n):
         for b in range(a):
             inverse[a, b] = 0.0

@@ -1,11 +1,11 @@
-r"""Atoms with covariances: for clusters that are longer one way than another.
+r"""Atoms with covariances, for elongated clusters.
 
 A Gaussian cluster with center c and covariance :math:`\Sigma = L L'` has the features
 
 .. math:: a_j(c, \Sigma) = e^{i \omega_j' c - |L' \omega_j|^2 / 2},
 
-of which the isotropic atoms of `privclust.decoding._atoms` are the case :math:`\Sigma = v I`. With
-the residual :math:`e_j = z_j - \sum_k \alpha_k a_j(c_k, \Sigma_k)` and P and Q the real and
+The isotropic atoms of `privclust.decoding._atoms` are the case :math:`\Sigma = v I`. With the
+residual :math:`e_j = z_j - \sum_k \alpha_k a_j(c_k, \Sigma_k)` and P and Q the real and
 imaginary part of :math:`\bar e_j a_j(c_k, \Sigma_k)`, the squared residual f has the gradient
 
 .. math::
@@ -13,10 +13,11 @@ imaginary part of :math:`\bar e_j a_j(c_k, \Sigma_k)`, the squared residual f ha
     \partial f / \partial c_k = 2 \alpha_k \sum_j Q \omega_j, \quad
     \partial f / \partial L_k = 2 \alpha_k \sum_j P \omega_j \omega_j' L_k .
 
-Exponents are linear in the entries of :math:`\Sigma_k`: they are, as phases are, one product of
-matrices for all atoms at a chunk of frequencies, with the products :math:`\omega_{ij} \omega_{lj}`,
-which are made once for all atoms. So is the gradient: 2 K (d + d (d + 1) / 2) m multiplications an
-evaluation. Between the two a pass over each tile makes atoms, residual and slopes, as in `_atoms`.
+Exponents are linear in the entries of :math:`\Sigma_k`. So, like phases, they are one matrix
+product for all atoms at a chunk of frequencies. Its factor :math:`\omega_{ij} \omega_{lj}` is
+computed once for all atoms. The gradient is a matrix product too. An evaluation has
+2 K (d + d (d + 1) / 2) m multiplications. Between the two products a pass over each tile computes
+atoms, residual and slopes, as in `_atoms`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from privclust.core.compiled import kernel, part
 from privclust.core.vectormath import exp_nonpositive
 from privclust.decoding._atoms import fill_atoms, squared_norm, subtract_atom
 
-_ITERATIONS = 600
-_PROGRESS = 1e-7  # relative, of one step, at which a fit ends
-_LEAST_WEIGHT = 1e-6
+_ITERATIONS = 600  # most iterations of a fit
+_PROGRESS = 1e-7  # relative decrease of a step at which a fit ends
+_LEAST_WEIGHT = 1e-6  # initial weights are at least this: at 0 the root has no gradient
 _TILE = 128  # frequencies whose atoms stay in the first-level cache
 _CHUNK = 256  # frequencies whose products stay in the second-level cache
 
@@ -54,8 +55,8 @@ def ellipsoid_atoms(frequencies, centers, factors):
 def residual_and_gradient(weights, centers, covariances, pairs, problem, gradients):
     """Return f and write its `gradients` by weights (K,), centers (K, d) and covariances (K, p).
 
-    `covariances` are entries at p pairs of a row and a column, each of which stands for its mirror
-    image too; `problem` comes from `least_squares_problem`.
+    `covariances` are entries at p pairs of a row and a column; each also stands for its transpose.
+    `problem` comes from `least_squares_problem`.
     """
     turns, _, real, imaginary = problem
     by_weight, by_center, by_covariance = gradients
@@ -90,10 +91,10 @@ def residual_and_gradient(weights, centers, covariances, pairs, problem, gradien
 
 @part(fastmath=True)
 def _add_tile(weights, phases, exponents, start, parts, by_weight):
-    """Return a tile's part of f, add to a gradient; put slopes in the place of what they are by.
+    """Return a tile's part of f, add to a gradient; overwrite phases and exponents by slopes.
 
-    The tile begins at `start` of phases and exponents (K, chunk). `parts` are its features; the
-    residual takes their place.
+    The tile begins at `start` of phases and exponents (K, chunk). `parts` are its features, which
+    are overwritten by the residual.
     """
     (e, h), n_atoms = parts, weights.size
     size = e.size
@@ -121,8 +122,8 @@ def fit_ellipsoids(problem, weights, centers, variances, widest, *, diagonal=Fal
     """Refine isotropic atoms to atoms with covariances, for a `least_squares_problem`.
 
     Returns weights (K,), centers (K, d), the lower triangular factors L (K, d, d) of the
-    covariances L L', and f, which is not above that of the isotropic atoms. No entry of L is above
-    `widest` in modulus: an atom far wider than the data would explain noise at low frequencies.
+    covariances L L', and f, at most that of the isotropic atoms. Entries of L have modulus at most
+    `widest`: an atom far wider than the data would explain noise at low frequencies.
     """
     n_atoms, d = centers.shape
     rows, columns = pairs = (np.arange(d), np.arange(d)) if diagonal else np.tril_indices(d)
@@ -142,7 +143,7 @@ def fit_ellipsoids(problem, weights, centers, variances, widest, *, diagonal=Fal
 
     def value_and_gradient(point):
         roots, centers, factors = unpack(point)
-        covariances = np.ascontiguousarray(  # as of all atoms: one kernel is compiled
+        covariances = np.ascontiguousarray(  # always contiguous: one kernel is compiled
             (factors @ factors.transpose(0, 2, 1))[:, rows, columns]
         )
         value = residual_and_gradient(roots**2, centers, covariances, pairs, problem, gradients)

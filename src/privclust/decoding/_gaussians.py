@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians as decoders have them: their density, and points drawn from it.
+"""Mixtures of Gaussians of a decoder: their density, and points drawn from it.
 
 `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
 """
@@ -11,15 +11,15 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 
-_LEAST_LENGTH = 1e-6  # of an axis of an atom's covariance, to the longest of all
-_LEAST_WIDTH = 1e-300
+_LEAST_LENGTH = 1e-6  # shortest axis of a covariance, relative to the longest of all
+_LEAST_WIDTH = 1e-300  # avoids division by 0
 
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """A density that explains a sketch, by weights that add up to 1.
+    """A density that explains a sketch; weights add up to 1.
 
-    `n_fitted` of the Gaussians were fitted; the others were added for what noise may explain.
+    The first `n_fitted` Gaussians were fitted; the others stand for the part that may be noise.
     """
 
     weights: np.ndarray
@@ -31,7 +31,7 @@ class GaussianMixture:
 def log_parts(
     points: np.ndarray, weights: np.ndarray, centers: np.ndarray, spreads: np.ndarray
 ) -> np.ndarray:
-    """Return the log of each Gaussian's weighted density at points up to a constant, (n, K)."""
+    """Return the log of each Gaussian's weighted density at points, up to a constant, (n, K)."""
     d = points.shape[1]
     if spreads.ndim == 1:
         squares = cdist(points, centers, "sqeuclidean") / spreads**2
@@ -53,16 +53,16 @@ def pair_counts(weights, n_points):
 
 
 def paired_points(weights, centers, spreads, n_points, rng):
-    """Draw points in pairs that lie symmetric about the means, as many as weights say."""
+    """Draw pairs of points symmetric about the means, in numbers proportional to the weights."""
     labels = np.repeat(np.arange(len(weights)), pair_counts(weights, n_points))
     offsets = _offsets(labels, spreads, centers.shape[1], rng)
     return np.concatenate([centers[labels] + offsets, centers[labels] - offsets])
 
 
 def boxed_points(weights, centers, spreads, n_points, box, rng):
-    """Draw points as `paired_points` of isotropic Gaussians, each cut off at a box.
+    """Draw points as `paired_points` of isotropic Gaussians, each truncated to a box.
 
-    A coordinate that falls outside is drawn anew from what its Gaussian has inside.
+    A coordinate that falls outside is drawn again, from its Gaussian truncated to the box.
     """
     points = paired_points(weights, centers, spreads, n_points, rng)
     labels = np.repeat(np.arange(len(weights)), pair_counts(weights, n_points))
@@ -81,7 +81,7 @@ def drawn_points(weights, centers, spreads, n_points, rng):
 
 
 def _offsets(labels, spreads, n_features, rng):
-    """Draw how far points lie from the centers of their Gaussians; labels are sorted."""
+    """Draw offsets of points from the centers of their Gaussians; labels are sorted."""
     offsets = rng.standard_normal((len(labels), n_features))
     if spreads.ndim == 1:
         return offsets * spreads[labels][:, None]

@@ -1,35 +1,34 @@
 r"""From a sketch to centers: a mixture of isotropic Gaussians fitted to the mean features.
 
-A cluster is not a point: its features are those of its center times the characteristic function of
-its spread, so Dirac atoms (CL-OMPR, see `privclust.decoding._clompr`) leave a bias. Gaussian atoms
-leave none on mixtures of isotropic Gaussians; `privclust.decoding._atoms` has the objective f.
+The features of a cluster are those of its center times the characteristic function of its spread.
+So Dirac atoms (CL-OMPR, see `privclust.decoding._clompr`) are biased. Gaussian atoms are unbiased
+for mixtures of isotropic Gaussians. `privclust.decoding._atoms` has the objective f,
+`privclust.decoding._mixture_fit` the search for its minimum.
 
-How the best such mixture is searched for says `privclust.decoding._mixture_fit`.
-
-The residual f of a good fit is known in advance: with n rows, m features, each measured on a part
-:math:`\alpha_r` of the rows, and noise of variance :math:`\sigma^2` on real and imaginary part,
+The residual f of a good fit is known in advance. With n rows, m features, each measured on a
+fraction :math:`\alpha_r` of the rows, and noise of variance :math:`\sigma^2` on real and imaginary
+part,
 
 .. math::
     E f \le \sum_j \frac{1 - \alpha_r |z_j|^2}{\alpha_r n} + 2 m \sigma^2
 
-at the true mixture (the numerator and denominator of eq. (6) of the compressive k-means paper), so
-the search can stop at the first start that reaches it.
+at the true mixture (the numerator and denominator of eq. (6) of the compressive k-means paper). The
+search stops at the first start that reaches it.
 
-Data are rarely such a mixture, so on the way down from many atoms to k the mixture is kept whose
-residual plus the usual penalty of log(2 m) half-variances for each number (BIC) is least: as rich a
-density as the noise lets one see. Where k isotropic atoms do not explain the sketch, atoms with
-covariances (`privclust.decoding._ellipsoids`) may take their place, if they explain two
-half-variances more for each of their numbers (AIC). Noise alone lets a number explain about one:
-where the residual is not above what that leaves, less three standard deviations (each
-:math:`\sqrt{4m}` half-variances), they are not even fitted. The k-means centers of that density are
-not its means where clusters overlap, differ in spread, or have more than one atom. They are found
-by Lloyd's algorithm on points drawn from it, started from the means of the k atoms or by k-means++.
+Data are rarely such a mixture. So, while the number of atoms is reduced to k, the mixture of least
+BIC is kept: the residual plus log(2 m) half-variances for each number. (A *half-variance* is half
+of the expected residual of a feature.) If k isotropic atoms do not explain the sketch, atoms with
+covariances (`privclust.decoding._ellipsoids`) replace them if they explain two half-variances more
+for each number (AIC). A number explains about one by fitting noise. So covariances are tried only
+if the excess residual is above one for each added number, less three standard deviations (each
+:math:`\sqrt{4m}` half-variances). The k-means centers of the density differ from its means if
+clusters overlap, differ in spread, or have several atoms. They are found by Lloyd's algorithm on
+points drawn from it, started from the means of the k atoms or by k-means++.
 
-Where features have noise, some of what atoms explain is noise: by AIC two half-variances for each
-of their numbers. That part of the density gives way to one Gaussian with the moments of the data
-(`MixtureFit.shrunk`), as a James-Stein estimate would, and what lies outside of the declared box is
-cut off: where clusters cannot be told, centers share out the data's extent instead of following
-noise.
+Atoms fitted to noisy features partly explain noise: by AIC two half-variances for each of their
+numbers. This part of the density is replaced by one Gaussian with the moments of the data
+(`MixtureFit.shrunk`), as in a James-Stein estimate, and truncated to the declared bounds. If no
+clusters are distinguishable, centers then cover the extent of the data instead of following noise.
 Everything here is post-processing of the sketch.
 """
 
@@ -53,18 +52,19 @@ from privclust.decoding._sketch_check import holds_most
 from privclust.privacy.bounds import Box
 
 POINTS_PER_CLUSTER = 4000
-"""Drawn for Lloyd's algorithm."""
-OPTIMISER_RESIDUAL = 1e-6  # in parts of the features' power: below it nothing is left to explain
-_NEAR_BEST = 2.0  # deviations of the difference of two residuals by noise
-_AIC_PENALTY = 2.0  # residuals of one equation that an unknown of covariances must explain
-_RESIDUAL_DEVIATIONS = 3.0  # of a residual, by which covariances may explain more than noise
-_MISFIT_DEVIATIONS = 3.0  # of a residual, above its expected value, that noise hardly explains
-_LEAST_IMPROVEMENT = 0.02  # of Lloyd's error, for another start to count
-_FEW_POINTS_PER_CLUSTER = 400  # drawn for starts of Lloyd's algorithm
-_CHECKED_POINTS = 100  # per cluster, that tell whether it is more than noise
-_LLOYD_STARTS, _FEWEST_LLOYD_STARTS = 300, 5  # by k-means++: over k; at most a tenth of 300
-_FEW_ITERATIONS, _MOST_ITERATIONS = 30, 300  # of Lloyd's algorithm
-_FINE_TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4  # of Lloyd's algorithm; rough where noise is wide
+"""Points of the density that are drawn for Lloyd's algorithm."""
+# benchmarks/ablation.py measures the effect of these constants on the loss
+OPTIMISER_RESIDUAL = 1e-6  # fraction of the features' power below which a residual counts as 0
+_NEAR_BEST = 2.0  # largest excess of a near-best residual, in deviations of the difference
+_AIC_PENALTY = 2.0  # half-variances that a number of a covariance must explain
+_RESIDUAL_DEVIATIONS = 3.0  # margin of a residual, in its deviations, for covariances to be tried
+_MISFIT_DEVIATIONS = 3.0  # deviations of a residual above its expected value that mean a misfit
+_LEAST_IMPROVEMENT = 0.02  # relative decrease of Lloyd's error by another start, to be kept
+_FEW_POINTS_PER_CLUSTER = 400  # points that are drawn for starts of Lloyd's algorithm
+_CHECKED_POINTS = 100  # points per cluster that decide whether it is detected
+_LLOYD_STARTS, _FEWEST_LLOYD_STARTS = 300, 5  # k-means++ starts: 300 / k, from 5 to 30
+_FEW_ITERATIONS, _MOST_ITERATIONS = 30, 300  # iterations of Lloyd's algorithm
+_FINE_TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4  # of Lloyd's algorithm; rough if much is noise
 
 
 @dataclass(frozen=True)
@@ -75,34 +75,34 @@ class Decoded:
     ----------
     centers : ndarray of shape (n_clusters, n_features)
     weights : ndarray of shape (n_clusters,)
-        Parts of the data, adding up to 1.
+        Fractions of the data, adding up to 1.
     variances : ndarray of shape (n_clusters,)
         Variance per feature of each of the k atoms of least residual; 0 for Dirac masses. Lloyd's
-        algorithm starts from these atoms, and where it finds better centers elsewhere, their order
-        is not that of `centers`.
+        algorithm starts from these atoms. Their order is not that of `centers` if it found better
+        ones from another start.
     residual : float
         Least f over the starts, with features of modulus 1.
     expected_residual : float
-        Bound on the mean of f at the true mixture; a residual far above it says that the data are
+        Bound on the mean of f at the true mixture. A residual far above it shows that the data are
         no such mixture, or that the search failed.
     explained : float
-        Part of f of one atom that k atoms explain, from 0 to 1; 0 for one cluster.
+        Fraction of f of one atom that k atoms explain, from 0 to 1; 0 for one cluster.
     is_detected : ndarray of shape (n_clusters,)
-        Whether a center lies in an atom that explains more than noise lets one explain; see
+        Whether a center lies in an atom that explains more than noise; see
         `privclust.decoding._sketch_check`.
     inertia : float
         Mean squared distance of a row of the mixture to the nearest center.
     least_weight : float
-        Part of the rows below which a cluster as wide as the others is not detected.
+        Fraction of the rows below which a cluster as wide as the others is not detected.
     density : GaussianMixture or None
-        The mixture that `centers` are of; None for Dirac masses.
+        The mixture with these k-means centers; None for Dirac masses.
     is_outside : bool
-        Whether the sketch says that data lie outside the bounds that centers are looked for in.
+        Whether the sketch shows that data lie outside the bounds.
     starts : Agreement or None
-        How far other starts that explain the sketch equally well agree on the clusters, in the
-        order of `centers`; None for Dirac masses.
+        Agreement of other starts that explain the sketch equally well, in the order of `centers`;
+        None for Dirac masses.
     box : Box or None
-        The bounds that centers were looked for in.
+        The bounds of the centers.
     is_explained : bool
         Whether the residual of `density` is at most 3 standard deviations (those by Laplace noise,
         which are the larger) above its expected value. If not, the clusters are not Gaussian, and
@@ -140,18 +140,18 @@ class Decoded:
         return self.spreads_about(self.centers)
 
     def spreads_about(self, centers: np.ndarray) -> np.ndarray | None:
-        """Return those of clusters with other centers; None for Dirac masses."""
+        """Return `cluster_spreads` about other centers; None for Dirac masses."""
         if self.density is None:
             return None
         return cluster_spreads(self.density, centers, self.box)
 
     def mean_square(self, place: np.ndarray) -> float:
-        """Return the mean squared distance of a feature of the mixture's rows from a place (d,)."""
+        """Return the mean squared distance of the mixture's rows to a point (d,), per feature."""
         apart = self.weights @ ((self.centers - place) ** 2).mean(axis=1)
         return float(apart) + self.spread
 
     def clipped(self, box: Box) -> Decoded:
-        """Return the same with centers clipped to a box."""
+        """Return a copy with centers clipped to a box."""
         return replace(self, centers=np.clip(self.centers, box.low, box.high))
 
 
@@ -164,10 +164,10 @@ def expected_residual(features, n_samples, part, noise_variance) -> float:
 
 @dataclass(frozen=True)
 class FittedDensity:
-    """The density that explains a sketch, before centers are found in it.
+    """The density that explains a sketch, before its centers are found.
 
     Atoms and starts are weights, centers and spreads in the units of the `problem`; `best` are the
-    k atoms of least residual, and `of_one_number` is the variance of half a feature.
+    k atoms of least residual, and `of_one_number` is the half-variance.
     """
 
     problem: MixtureFit
@@ -186,7 +186,7 @@ class FittedDensity:
 
     @property
     def scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Its parts in the units of the data."""
+        """Weights, centers and spreads in the units of the data."""
         weights, centers, spreads = self.parts
         unit = self.problem.unit
         return weights, self.problem.origin + unit * centers, unit * spreads
@@ -207,11 +207,10 @@ def fit_density(
 ) -> FittedDensity:
     """Fit Gaussian atoms to mean features of modulus at most 1.
 
-    Features (m,) at frequencies (d, m) estimate means of exp(i omega'x), and `moments` say where to
-    look. With `covariances` atoms may have some. Of at most `n_init` starts, that of the least
-    residual is returned; one that comes below `expected`, from `expected_residual`, less what the
-    fit absorbs, is the last. Where features are `noisy`, atoms that noise may explain are drawn
-    back to the whole.
+    Features (m,) at frequencies (d, m) estimate means of exp(i omega'x). `moments` are those of the
+    data. With `covariances` atoms may have some. The best of at most `n_init` starts is returned;
+    a residual below `expected` (from `expected_residual`), less what the fit absorbs, ends the
+    search. If features are `noisy`, atoms that may be noise are shrunk towards one Gaussian.
     """
     problem = MixtureFit(features, frequencies, moments, spread)
     d, m = len(moments.mean), len(features)
@@ -279,16 +278,16 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
 
 
 def _is_explained(fit):
-    """Return whether the atoms of the density leave no more of the features than noise may."""
+    """Return whether the residual of the atoms of the density is consistent with noise."""
     whole = fit.problem.norm
-    # Of squares of Laplace noise, whose variance is 2.5 times that of squares of Gaussian noise.
+    # squares of Laplace noise have 2.5 times the variance of squares of Gaussian noise
     deviation = math.sqrt(2.5 / fit.problem.size)
     limit = fit.expected_residual * (1.0 + _MISFIT_DEVIATIONS * deviation)
     return fit.problem.residual_of(*fit.atoms) <= max(limit, OPTIMISER_RESIDUAL * whole)
 
 
 def _agreement_of_starts(fit, centers):
-    """Compare the centers of each near-best start's own atoms with those of the best, (k, d)."""
+    """Compare the centers (k, d) of the atoms of each near-best start with those of the best."""
     problem, rng = fit.problem, np.random.default_rng(0)  # so that the check changes no other draw
     best = min(fit.starts, key=lambda start: start[1])
     left = np.hstack(problem.unexplained(*best[0]))
@@ -309,7 +308,7 @@ def _agreement_of_starts(fit, centers):
 
 
 def _rough_centers(mixture, rng):
-    """Return the k-means centers of few points of k round atoms, from their means."""
+    """Return k-means centers of a few points of k round atoms, started from their means."""
     weights, means, variances = mixture
     if not weights.sum() > 0.0:
         return means
@@ -319,7 +318,7 @@ def _rough_centers(mixture, rng):
 
 
 def _normalised(weights, centers, spreads, n_fitted):
-    """Return a density whose weights add up to 1; without any weight all Gaussians count alike."""
+    """Return a density with weights that add up to 1; equal ones if all weights are 0."""
     total = weights.sum()
     parts = weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
     return GaussianMixture(parts, centers, spreads, n_fitted)
@@ -329,10 +328,10 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOL
     """Return the k-means centers, weights and error of a mixture, by Lloyd's algorithm on points.
 
     `spreads` are standard deviations (K,) or factors L (K, d, d) of covariances L L'. Lloyd's
-    algorithm goes from given centers, or from the best of some k-means++ starts on fewer points
-    where that is better. Points lie in pairs symmetric about each mean, as many as its weight says,
-    so that means of clusters that do not overlap stay where they are; with a box they lie within.
-    Updates end when one lowers the error by less than the tolerance, a part of it.
+    algorithm starts from given centers, or from the best of some k-means++ starts on fewer points
+    if that is better. Points are pairs symmetric about each mean, in numbers proportional to its
+    weight, so that means of clusters that do not overlap do not move; with a box they are within.
+    Updates end when the relative decrease of the error is below the tolerance.
     """
     total, k = weights.sum(), len(start)
     if not total > 0.0:
@@ -352,7 +351,7 @@ def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOL
 
 
 def _detected_centers(centers, detected, density):
-    """Return which centers have points of detected atoms, drawn as for Lloyd's algorithm."""
+    """Return which centers are nearest to points that mostly belong to detected atoms."""
     weights, means, spreads = density
     k, total = len(centers), weights.sum()
     if not total > 0.0:

@@ -1,11 +1,11 @@
-r"""How far errors of a sketch's features move the numbers of the mixture that is fitted to it.
+r"""Errors of the numbers of a fitted mixture, from errors of the features of the sketch.
 
-Least squares on features take an error e of the features to :math:`(J'J + s^2 I)^{-1} J' e` in the
-mixture's numbers, J being their Jacobian. Numbers are in units of their own Gaussian: parts of its
-weight, its center in units of its spread, parts of its covariance. In such units :math:`s^2 I`,
-with the variance :math:`s^2` of a feature, keeps what features do not tell from being larger than
-the Gaussian. e is drawn: normal with the noise's variance, and sums over rows drawn from the
-mixture, each with a normal factor, divided by n.
+With the Jacobian J of the features, least squares map an error e of the features to the error
+:math:`(J'J + s^2 I)^{-1} J' e` of the mixture's numbers. Numbers are in units of their own
+Gaussian: weights in units of the weight, centers of the spread, covariances of the covariance. Let
+:math:`s^2` be the variance of a feature. The ridge :math:`s^2 I` bounds errors of numbers that the
+features do not determine by the size of the Gaussian. e is drawn: Gaussian noise, plus sums over
+rows drawn from the mixture, each with a Gaussian factor, divided by n.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from privclust.decoding._ellipsoids import n_numbers
 from privclust.decoding._gaussians import GaussianMixture, log_parts
 from privclust.decoding._sketch_decoding import mean_features
 
-_THIN = 0.03  # of the widest direction
-_RESOLUTION = 0.3  # of the inverse of a feature's frequency
-_TILE = 512  # frequencies at once
+_THIN = 0.03  # width of a thin direction, relative to the widest
+_RESOLUTION = 0.3  # width that features resolve, times the root mean square of a frequency
+_TILE = 512  # frequencies at a time
 
 
 def errors_of_numbers(sketch, density, expected_residual, rows, rng, n_draws):
@@ -48,7 +48,7 @@ def errors_of_numbers(sketch, density, expected_residual, rows, rng, n_draws):
         of_rows -= of_rows.mean(axis=1, keepdims=True)
         moved += of_rows @ factors
     information[np.diag_indices(p)] += expected_residual / (2.0 * sketch.n_frequencies)
-    information[np.diag_indices(p)] += 1e-12 * np.trace(information) / p
+    information[np.diag_indices(p)] += 1e-12 * np.trace(information) / p  # for the factorisation
     return cho_solve(cho_factor(information), moved)
 
 
@@ -87,7 +87,7 @@ def scores(points, density):
 
 
 def is_thin(density):
-    """Return which numbers say how flat a Gaussian is where it is next to flat, (K, numbers)."""
+    """Return which numbers describe the thickness of a nearly flat Gaussian, (K, numbers)."""
     if density.spreads.ndim == 1:
         return np.zeros((density.n_fitted, _n_numbers(density) // density.n_fitted), dtype=bool)
     widths = np.sqrt((density.spreads[: density.n_fitted] ** 2).sum(axis=1))  # L's columns
@@ -98,10 +98,10 @@ def is_thin(density):
 
 
 def resolved(density: GaussianMixture, frequencies: np.ndarray) -> GaussianMixture:
-    """Return a mixture none of whose Gaussians is narrower than what features can tell.
+    """Return a mixture with Gaussians at least as wide as the resolution of the features.
 
-    How far noise moves a center does not fall with the width of its Gaussian. Numbers in units of
-    that width, which the ridge keeps from being larger than the Gaussian, would say so.
+    The error of a center by noise does not fall with the width of its Gaussian; in units of that
+    width, the ridge would bound it by the width.
     """
     least = _RESOLUTION / math.sqrt((frequencies**2).mean())
     if density.spreads.ndim == 1:
@@ -117,7 +117,7 @@ def law(density: GaussianMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def shares(points, density):
-    """Return each Gaussian's part of the density at points, (n_points, K)."""
+    """Return the fraction of each Gaussian in the density at points, (n_points, K)."""
     parts = log_parts(points, *law(density))
     return np.exp(parts - logsumexp(parts, axis=1, keepdims=True))
 
@@ -133,7 +133,7 @@ def _n_numbers(density):
 
 
 def _pairs(n_features):
-    """Yield the places of a symmetric matrix's numbers, and a half on the diagonal."""
+    """Yield the places of a symmetric matrix's numbers, and a factor: 1/2 on the diagonal."""
     for i in range(n_features):
         for j in range(i + 1):
             yield i, j, 0.5 if i == j else 1.0

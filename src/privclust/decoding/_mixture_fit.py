@@ -1,18 +1,19 @@
-r"""The search for the mixture of Gaussian atoms that is nearest to a sketch.
+r"""The search for the mixture of Gaussian atoms of least squared distance to a sketch.
 
-Many local minima of the objective f (`privclust.decoding._atoms`) are two atoms in one cluster
-while another atom lies across two. They are avoided by starting with twice as many atoms as asked
-for, wide and at random, and deleting one by one that atom whose loss, all other weights refitted,
-is least: :math:`\alpha_k^2 / (G^{-1})_{kk}` with the Gram matrix G of the atoms (for nonnegative
-weights a lower bound). Between deletions the mixture is refitted by a few quasi-Newton steps.
+Many local minima of the objective f (`privclust.decoding._atoms`) have two atoms in one cluster
+and another atom across two clusters. To avoid them, the search starts with at least twice as many
+wide atoms at random places, and deletes the least important ones, a few at a time. The increase of
+f without an atom, other weights refitted, is :math:`\alpha_k^2 / (G^{-1})_{kk}` with the Gram
+matrix G of the atoms (a lower bound for nonnegative weights). Between deletions the mixture is
+refitted by a few quasi-Newton steps.
 
-What minima are left are repaired: some atoms are added at once where they would explain most of
-the residual, all are refitted, as many are deleted, and so on while that gains more than noise may.
-An atom across two clusters leaves a residual along the line between them: places to add one lie on
-both sides of each atom, along the direction in which the residual's inner product with it curves up
-most. With 64 clusters that finds what five further starts do not, in the time of one.
+Other local minima are repaired: some atoms are added where they explain most of the residual, all
+are refitted, and as many are deleted. This is repeated while it gains more than noise may. An atom
+across two clusters leaves a residual on the line between them. So atoms are tried on both sides of
+each atom, along the direction of largest curvature of the residual's inner product with it. With 64
+clusters this finds clusters that five more starts miss, in the time of one start.
 
-All of the search is in single precision; what it ends with is refined in double precision.
+The search is in single precision; the final mixture is refined in double precision.
 """
 
 from __future__ import annotations
@@ -34,19 +35,21 @@ from privclust.decoding._ellipsoids import ellipsoid_atoms, fit_ellipsoids, n_nu
 from privclust.decoding._sketch_check import least_loss, least_weight
 
 ROUGH_FIT = 60, 1e-4
-"""Most iterations, and relative progress of three steps that ends a fit on the way."""
-_FIRST_FIT, _REPAIRED_FIT, _LAST_FIT = (300, 1e-4), (200, 1e-4), (1000, 1e-5)
-_ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # atoms to start with: twice k, k + 20 at least
-_DELETION_ROUNDS = 12  # at most
-_LEAST_VARIANCE_RATIO = 1e-4  # of an atom to the data
-_GRAM_TILE = 4096
-_LEAST_NORM = 1e-200  # squared, of atoms that vanish at all frequencies
-_LEAST_DRAWN_BACK = 0.02  # of a residual, which is worth drawing back
-_REPAIR_PLACES, _REPAIR_REACH = 100, 2.0  # where a better place for an atom is looked for
-_HALVES = -2.0, -1.0, 1.0, 2.0  # and about atoms, in their standard deviations
-_REPAIRED_AT_ONCE, _REPAIRS_APART = 8, 2.0  # atoms, and their distance in standard deviations
-_PASSED_BATCHES = 3  # that do not help in a row are the last
-_PLACES_AT_ONCE = 64
+"""Most iterations of an intermediate fit, and relative decrease of three steps that ends it."""
+# benchmarks/ablation.py measures the effect of these constants on the loss
+_FIRST_FIT, _REPAIRED_FIT, _LAST_FIT = (300, 1e-4), (200, 1e-4), (1000, 1e-5)  # the same
+_ATOMS_PER_CLUSTER, _EXTRA_ATOMS = 2, 20  # initial number of atoms: 2 k, at least k + 20
+_DELETION_ROUNDS = 12  # most rounds of deletion
+_LEAST_VARIANCE_RATIO = 1e-4  # least variance of an atom, relative to the data's
+_GRAM_TILE = 4096  # frequencies at a time
+_LEAST_NORM = 1e-200  # least squared norm: atoms may vanish at all frequencies
+_LEAST_DRAWN_BACK = 0.02  # least fraction of noise for which a density is shrunk
+# random places to try for another atom; their spread, in that of the data
+_REPAIR_PLACES, _REPAIR_REACH = 100, 2.0
+_HALVES = -2.0, -1.0, 1.0, 2.0  # places to try about each atom, in its standard deviations
+_REPAIRED_AT_ONCE, _REPAIRS_APART = 8, 2.0  # added atoms; their distance in standard deviations
+_PASSED_BATCHES = 3  # number of batches without gain in a row that ends the repair
+_PLACES_AT_ONCE = 64  # places at a time
 
 
 class MixtureFit:
@@ -64,10 +67,10 @@ class MixtureFit:
         self.log_high = math.log(max(1.0, float(self.spreads.max() ** 2)))
 
     def fit(self, weights, centers, variances, max_iter, tolerance):
-        """Refine a mixture, in single precision where that can be; return it and its residual."""
+        """Refine a mixture, in single precision if possible; return it and its residual."""
         how = weights, centers, variances, max_iter, tolerance
         *mixture, residual = self._fit(self._rough, *how)
-        if not math.isfinite(residual):  # weights out of range, of atoms that nearly vanish
+        if not math.isfinite(residual):  # atoms that nearly vanish have huge weights
             return self._fit(self.problem, *how)
         return *mixture, residual
 
@@ -86,7 +89,7 @@ class MixtureFit:
         return *unpacked(point, n_atoms, centers.shape[1], *bounds)[:3], residual
 
     def gram(self, centers, variances):
-        """Return the Gram matrix of atoms, of variances or factors, and products with features."""
+        """Return the Gram matrix of atoms and their inner products with the features."""
         turns, squares, real, imaginary = self.problem
         size = len(centers)
         products, correlations = np.zeros((size, size)), np.zeros(size)
@@ -102,27 +105,27 @@ class MixtureFit:
         return products, correlations
 
     def prune(self, mixture, n_left):
-        """Delete atoms that are missed least until n_left are there; refit the weights."""
+        """Delete the least important atoms until n_left are left; refit the weights."""
         _, centers, variances = mixture
         weights, kept = eliminated(*self.gram(centers, variances), n_left, math.inf)
         return weights, centers[kept], variances[kept]
 
     def detected_atoms(self, centers, spreads, of_one_number):
-        """Return the weights and places of atoms that all explain more than noise may.
+        """Return the weights and indices of the atoms that explain more than noise.
 
-        Those that are missed least are left out one by one, and other weights refitted. `spreads`
-        are standard deviations (K,) or factors L (K, d, d) of covariances L L'.
+        The least important are deleted one by one, and the other weights refitted. `spreads` are
+        standard deviations (K,) or factors L (K, d, d) of covariances L L'.
         """
         gram = self.gram(centers, spreads**2 if spreads.ndim == 1 else spreads)
         return eliminated(*gram, 0, least_loss(spreads, centers.shape[1], of_one_number))
 
     def least_weight(self, variances, spreads, of_one_number):
-        """Return the least weight of a detected atom as wide as others, with as many numbers."""
+        """Return the least weight of a detected atom of the same kind and width as others."""
         least = least_loss(spreads, len(self.origin), of_one_number)
         return least_weight(variances, self.problem[1], least)
 
     def explained(self, mixture, residual):
-        """Return the part of f of one atom that a mixture explains."""
+        """Return the fraction of the residual of a single atom that a mixture explains."""
         weights, centers, variances = mixture
         if len(weights) == 1 or not weights.sum() > 0.0:
             return 0.0
@@ -137,10 +140,10 @@ class MixtureFit:
         return min(max(1.0 - residual / alone, 0.0), 1.0) if alone > 0.0 else 0.0
 
     def search(self, n_clusters, penalty, rng):
-        """Fit more atoms than asked for from a random start, and delete them one by one.
+        """Fit more atoms than clusters from a random start, and delete the surplus step by step.
 
-        Returns the mixture of as many atoms as clusters and its residual, and the mixture on the
-        way whose residual plus `penalty` for each atom is least.
+        Returns the final mixture, with an atom for each cluster, and its residual; then the mixture
+        of least score, the residual plus `penalty` for each atom, and this score.
         """
         n_features = len(self.spreads)
         n_atoms = max(_ATOMS_PER_CLUSTER * n_clusters, n_clusters + _EXTRA_ATOMS)
@@ -166,10 +169,10 @@ class MixtureFit:
         return mixture, residual, best, least
 
     def repair(self, mixture, residual, n_passed, rng):
-        """Add atoms where the residual is largest, and delete as many that are missed least.
+        """Add atoms where the residual is largest, and delete as many of the least important.
 
-        Batches of places that did not help before, `n_passed`, are passed over. Returns the mixture
-        and its residual, the same ones where that does not help.
+        The first `n_passed` batches of places, which did not help before, are skipped. Returns the
+        mixture and its residual, unchanged if there is no gain.
         """
         weights, centers, variances = mixture
         width = float(np.median(variances))
@@ -196,7 +199,7 @@ class MixtureFit:
         return (changed, new_residual) if new_residual < residual else (mixture, residual)
 
     def repaired(self, mixture, residual, least_gain, rng):
-        """Repair a mixture until batches of places in a row do not gain `least_gain`; refit it."""
+        """Repair a mixture until three successive batches gain less than `least_gain`; refit it."""
         before, n_passed = residual, 0
         for _ in range(len(mixture[0]) + _PASSED_BATCHES):
             last = residual
@@ -209,10 +212,9 @@ class MixtureFit:
         return mixture, residual
 
     def _halves(self, mixture):
-        """Return where two atoms would be that one stands for, each atom's in four places.
+        """Return four places about each atom, where atoms may be missing if it covers two clusters.
 
-        They lie along the direction in which the residual's inner product with the atom curves up
-        most.
+        They lie along the direction of largest curvature of the residual's inner product with it.
         """
         turns = self.problem[0]
         _, centers, variances = mixture
@@ -222,6 +224,7 @@ class MixtureFit:
         for center, variance, step in zip(centers, variances, steps, strict=True):
             cosines, sines = self._atoms(center[None], np.array([variance]))
             along = cosines[0] * real + sines[0] * imaginary
+            # the last eigenvector of the Hessian with respect to the center
             direction = np.linalg.eigh(-(omega * along) @ omega.T)[1][:, -1]
             places += [center + part * step * direction for part in _HALVES]
         return np.array(places)
@@ -232,7 +235,7 @@ class MixtureFit:
         )
 
     def _heights(self, places, variance, residual):
-        """Return the best weights of atoms at places, each alone."""
+        """Return the best weight of a single atom at each place."""
         real, imaginary = residual
         squares = self.problem[1]
         products = np.empty(len(places))
@@ -248,7 +251,7 @@ class MixtureFit:
         return mixture_atoms(turns, squares, centers, variances)
 
     def unexplained(self, weights, centers, variances):
-        """Return real and imaginary parts of what a mixture leaves of the features."""
+        """Return real and imaginary parts of the features minus those of a mixture."""
         real, imaginary = self.problem[2:]
         cosines, sines = self._atoms(centers, variances)
         return real - weights @ cosines, imaginary - weights @ sines
@@ -272,10 +275,10 @@ class MixtureFit:
         return self.norm - float(weights @ (2.0 * correlations - products @ weights))
 
     def ellipsoids(self, mixtures, of_each, least_score):
-        """Return the atoms with covariances of least score below a score, or None.
+        """Return atoms with covariances of the least score below `least_score`, or None.
 
-        Refined from mixtures of isotropic atoms; the score is the residual plus `of_each` for each
-        unknown. More unknowns than half the equations are not tried.
+        They are refined from isotropic atoms. The score is the residual plus `of_each` for each
+        unknown. Unknowns are at most half of the equations.
         """
         best = None
         for mixture in mixtures:
@@ -293,11 +296,11 @@ class MixtureFit:
         return fit_ellipsoids(self.problem, *mixture, widest, diagonal=diagonal)
 
     def shrunk(self, density, residual, of_each):
-        """Return a density mixed with one wide Gaussian by the part that noise may explain of it.
+        """Return a density in which the part that may be noise is replaced by one wide Gaussian.
 
-        Of what the atoms explain beyond the Gaussian of the data's moments, noise is given
-        `of_each` for every atom but one. Atoms scattered by noise would hold centers where no data
-        are; the Gaussian draws them back. A part that is too small to matter is none.
+        Atoms explain more than a Gaussian with the moments of the data. Noise explains `of_each` of
+        the difference for every atom but one. Without the Gaussian, atoms fitted to noise would
+        keep centers where there are no data. A part below 2 % is ignored.
         """
         _, squares, real, _ = self.problem
         n_features = len(self.spreads)
@@ -318,9 +321,9 @@ class MixtureFit:
 
 
 def cell_variance(n_clusters: int, n_features: int) -> float:
-    r"""Return the variance of a cluster where that of the data is 1, as a guess.
+    r"""Return a guess of the variance of a cluster in data of variance 1.
 
-    That of the compressive k-means paper's mixtures, whose unit clusters have centers of variance
-    :math:`(1.5 k^{1/d})^2`; k cells that share a space shrink in the same way.
+    It is that of the compressive k-means paper's mixtures: unit clusters with centers of variance
+    :math:`(1.5 k^{1/d})^2`. k cells of a space shrink in the same way.
     """
     return 1.0 / (1.0 + 2.25 * n_clusters ** (2.0 / n_features))

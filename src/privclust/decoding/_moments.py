@@ -1,4 +1,4 @@
-"""Where the data of a sketch are: mean and variances, from its low frequencies."""
+"""Mean and variances of the data of a sketch, from its low frequencies."""
 
 from __future__ import annotations
 
@@ -12,33 +12,36 @@ from scipy.optimize import nnls
 from privclust.decoding._atoms import LOGISTIC_EDGE, least_squares_problem, minimise, unpacked
 from privclust.decoding._posterior import LEAST_LEVEL, posterior_modes
 
-_EXTENT_POWER = 0.5  # mean squared moduli above it tell of the data's extent, not of clusters
+# benchmarks/ablation.py measures the effect of these constants on the loss
+_EXTENT_POWER = 0.5  # mean squared modulus below which frequencies resolve clusters
 _LEAST_POWER = 0.2  # squared moduli below it have no useful logarithm
-_FEWEST_FREQUENCIES = 20  # that the extent is estimated from
+_FEWEST_FREQUENCIES = 20  # fewest frequencies for the extent of the data, plus 2 d
 _ROUNDING = 2.0**-104  # variance of features by rounding: less noise has no reciprocal
-_LARGE_NOISE = 0.02  # variance; beyond it as many more are needed, though they tell of clusters too
-_START_PLACES, _REFINED_PLACES = 500, 4  # of the mean
-_LEAST_SQUARED_PHASE = 1e-2  # below it no frequency tells a spread from a point
-_VARIANCE_LOG_STEP = 0.3  # of the variances at which a posterior is taken
-_LARGEST_PHASE = 1e6  # over the box; from here on a frequency tells nothing
-_NATS_PER_NUMBER = 5.0  # that a number of a Gaussian must explain, or noise may have made it
-_MODEL_ERROR = 0.1  # by which data that are no Gaussian may differ from one
-_LEAST_VARIANCE_RATIO = 1e-3  # of a feature to the largest
-_HEAVY_WEIGHT, _FAR_RATIO = 0.6, 2.0  # of one cluster; of the variance of all to that of its own
-_DAMPED = 4.0  # squared phase beyond which a Gaussian's features are next to nothing
-_LEAST_FAR_VARIANCE = 1e-8  # in the box's
-_FAR_WEIGHT, _FAR_VARIANCES = 0.2, (0.05, 0.3)  # that other rows are looked for with, in the box's
+_LARGE_NOISE = 0.02  # variance above which more frequencies are used, though they resolve clusters
+_START_PLACES, _REFINED_PLACES = 500, 4  # places at which a mean is tried; number that are refined
+_LEAST_SQUARED_PHASE = 1e-2  # squared phase below which a spread looks like a point
+_VARIANCE_LOG_STEP = 0.3  # step of log v between the points of the posterior's grid
+_LARGEST_PHASE = 1e6  # phase over the box from which a frequency has no information
+_NATS_PER_NUMBER = 5.0  # nats that a number of a Gaussian must explain, or it may be noise
+_MODEL_ERROR = 0.1  # error of squared moduli that allows for data that are not Gaussian
+_LEAST_VARIANCE_RATIO = 1e-3  # least variance of a feature, relative to the largest
+# least weight of a main cluster; least ratio of the variance of all rows to its own
+_HEAVY_WEIGHT, _FAR_RATIO = 0.6, 2.0
+_DAMPED = 4.0  # squared phase beyond which features of a Gaussian are nearly 0
+_LEAST_FAR_VARIANCE = 1e-8  # least variance of a Gaussian, relative to the box
+# initial weight and variances of the Gaussian of the other rows, relative to the box
+_FAR_WEIGHT, _FAR_VARIANCES = 0.2, (0.05, 0.3)
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Where the data are: what a decoder starts from.
+    """Mean and variances of the data, from which a decoder starts.
 
     Attributes
     ----------
     mean : ndarray of shape (d,)
     variances : ndarray of shape (d,)
-        Of each feature.
+        Variance of each feature.
     """
 
     mean: np.ndarray
@@ -51,19 +54,19 @@ class Moments:
 
 
 def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Moments:
-    r"""Estimate where the data are from the features at low frequencies.
+    r"""Estimate mean and variances of the data from features at low frequencies.
 
     Data with mean :math:`\mu` and variances :math:`v_i` have features near
-    :math:`\exp(i \omega'\mu - \sum_i v_i \omega_i^2 / 2)` at frequencies too low to tell clusters
-    apart. Without noise the mean and a common variance come from a least-squares fit of one
-    Gaussian atom; with noise, in a box, from the posterior of `_posterior_moments`. Unless noise
+    :math:`\exp(i \omega'\mu - \sum_i v_i \omega_i^2 / 2)` at frequencies too low to resolve
+    clusters. Without noise the mean and a common variance come from a least-squares fit of one
+    Gaussian atom; with noise and a box, from the posterior of `_posterior_moments`. Unless noise
     is large, the variance of each feature comes from a nonnegative linear fit of
-    :math:`-\log |z_j|^2`. One Gaussian may be of one cluster that holds most rows: see
+    :math:`-\log |z_j|^2`. The Gaussian may be that of one cluster with most rows: see
     `_with_far_rows`.
 
-    Features (m,) at frequencies (d, m) have `noise`, a variance of real and imaginary parts, and
-    were divided by a number of records of variance `of_count`, in squares of it. `box`, or None,
-    says where to look, `rng` places from which the least-squares fit starts.
+    `noise` is the variance of real and imaginary parts of the features (m,) at frequencies (d, m).
+    They were divided by a number of records of relative variance `of_count`. `box`, or None, bounds
+    the data. `rng` draws starts of the least-squares fit.
     """
     is_posterior = noise > 0.0 and box is not None
     if is_posterior:
@@ -81,7 +84,7 @@ def estimate_moments(features, frequencies, noise, box, rng, of_count=0.0) -> Mo
 
 
 def _of_each_feature(moments, features, frequencies, noise, box, rng):
-    """Return moments with a variance of each feature; one for all, or None, is known before."""
+    """Return moments with a variance for each feature, from moments with a common one or None."""
     d = len(frequencies)
     power = np.abs(features) ** 2 - 2.0 * noise
     squares = np.einsum("ij,ij->j", frequencies, frequencies)
@@ -100,29 +103,28 @@ def _of_each_feature(moments, features, frequencies, noise, box, rng):
 
 
 def _with_far_rows(moments, features, frequencies, noise, box):
-    """Return the moments of all rows, where one Gaussian is that of a cluster with most of them.
+    """Return the moments of all rows if the given ones are of one cluster with most rows.
 
-    Features then have the power of that cluster's weight up to high frequencies, which one Gaussian
-    of the weight 1 explains best if it is as narrow as the cluster. Two are fitted by least squares
-    in place of it, with weights that add up to about 1. Their moments count where they explain more
-    than it by more than noise lets their numbers explain; where, at frequencies at which the wider
-    one is not damped to nothing, they explain more than it, and than one Gaussian of any weight
-    (which explains as well that all features are too small, as by a wrong number of records); and
-    where the narrow one has most of the weight, and all rows are spread much wider than it.
-    Elsewhere clusters are told from one another later.
+    The features of such a cluster have the power of its weight up to high frequencies. One Gaussian
+    of weight 1 fits this best if it is as narrow as the cluster. So two Gaussians, with weights
+    that add up to about 1, are fitted by least squares as well. Their moments are returned on three
+    conditions. They explain more than the single Gaussian, by more than noise does per number. They
+    also do so at frequencies at which the wider one is not damped to 0, compared with one Gaussian
+    of any weight (which allows for a wrong number of records). The narrow one has most of the
+    weight, and all rows are spread much wider than it.
     """
     d, m = frequencies.shape
     unit = math.sqrt(float((box.half_widths**2).mean()))
     scaled, shifted = frequencies * unit, features * np.exp(-1j * (box.center @ frequencies))
     of_features = least_squares_problem(shifted, scaled)
-    # at frequency 0, once for each other one, features are known to be 1
+    # features at frequency 0 are known to be 1: m such equations fix the sum of weights
     known = np.append(shifted, np.ones(m)), np.hstack([scaled, np.zeros((d, m))])
     anchored = least_squares_problem(*known)
     bounds = math.log(_LEAST_FAR_VARIANCE), 2.0 * math.log(2.0)
     near, narrow = (moments.mean - box.center) / unit, moments.variance / unit**2
 
     def fitted(problem, weights, centers, variances):
-        """Descend from here; return f and the point."""
+        """Minimise f from these atoms; return f and the point."""
         parts = (np.log(variances) - bounds[0]) / (bounds[1] - bounds[0])
         parts = np.clip(parts, LOGISTIC_EDGE, 1.0 - LOGISTIC_EDGE)
         logits = np.log(parts / (1.0 - parts))
@@ -184,7 +186,7 @@ def _fitted_gaussian(features, frequencies, squares, box, rng):
     widest = 1e2 if box is None else max(1e2, 1e2 * float((box.half_widths**2).max()) / unit**2)
     bounds = math.log(1e-6), math.log(widest)
     starts = [(place, 0.5) for place in places[np.argsort(-heights)[:_REFINED_PLACES]]]
-    if box is not None:  # from afar too
+    if box is not None:  # also as wide as the box
         spread = float((box.half_widths**2).mean()) / (3.0 * unit**2)
         starts.append((np.zeros(d), spread))
     best, least = None, math.inf
@@ -204,26 +206,25 @@ def _fitted_gaussian(features, frequencies, squares, box, rng):
 
 
 def _posterior_moments(features, frequencies, noise, of_count, box):
-    r"""Return the moments of a record, given a noisy sketch, and the features' level.
+    r"""Return the posterior moments of a record given a noisy sketch, and the features' level.
 
-    Features are :math:`a \exp(i \omega'\mu - v |\omega|^2 / 2)` plus noise. The level a is 1
-    where the number of records is known; a noisy number is one more measurement of it, of variance
-    `of_count`. What clusters add to a Gaussian counts as noise too: up to a power of
-    :math:`c (1 - e^{-v |\omega|^2})`, since k equal clusters have features of power 1 / k where
-    they are told apart. A priori the mean has the box's moments, and v is uniform on logarithmic
-    scale, from what no frequency tells from 0 to the box's.
+    Features are :math:`a \exp(i \omega'\mu - v |\omega|^2 / 2)` plus noise. The level a is 1 if the
+    number of records is known; a noisy number is one more measurement of it, of variance
+    `of_count`. The difference of clusters from a Gaussian counts as noise too, of power up to
+    :math:`c (1 - e^{-v |\omega|^2})`, since k equal clusters have features of power 1 / k at
+    frequencies that resolve them. The prior of the mean has the moments of the box. That of log v
+    is uniform, from the least v that some frequency resolves to that of the box.
 
     The posterior of mean and level is integrated by Laplace's method at each v of a grid. Its mode
-    is followed from the widest v down, where there is but one, so that a narrow peak of noise
-    elsewhere is not found. The moments are those of a new record, the law of total variance: what
-    is not known of the mean adds to the spread. Where the features are not clearly more than noise,
-    the peaks that noise has of its own cannot be ruled out, and data spread evenly over the box are
-    assumed.
+    is followed from the widest v, where it is unique, to the narrowest, so that a narrow peak of
+    noise elsewhere is not found. The moments are those of a new record (law of total variance):
+    uncertainty of the mean adds to the spread. If the features are not clearly distinguishable from
+    noise, a peak may be noise, and the moments are those of a uniform density on the box.
     """
     unit = math.sqrt(float(((box.half_widths / box.half_widths.max()) ** 2).mean() / 3.0))
     unit *= float(box.half_widths.max())
     scaled = frequencies * unit
-    seen = (np.abs(scaled) < _LARGEST_PHASE).all(axis=0)  # the others turn within any spread
+    seen = (np.abs(scaled) < _LARGEST_PHASE).all(axis=0)  # others have no information
     if not seen.any():
         return moments_of_box(box), 1.0
     features, scaled = features[seen], scaled[:, seen]
@@ -233,7 +234,7 @@ def _posterior_moments(features, frequencies, noise, of_count, box):
     narrowest = _LEAST_SQUARED_PHASE / max(float(problem[1].max()), 1.0)
     steps = 1 + math.ceil(-math.log(narrowest) / _VARIANCE_LOG_STEP)
     precisions = 1.0 / np.maximum(even, _LEAST_VARIANCE_RATIO * float(even.max()))
-    # a count without noise fixes the level; else the count tells as much as this of it
+    # the information of a noisy count on the level; an exact count fixes it
     of_level = 1.0 / of_count if of_count > _ROUNDING else 0.0
     grid = np.geomspace(1.0, narrowest, steps)
     evidences, gains, levels, means, variances = posterior_modes(
@@ -256,7 +257,7 @@ def moments_of_box(box) -> Moments:
 
 
 def _number_of_low(power, fewest):
-    """Count the frequencies, in order of modulus, up to where features tell of clusters."""
+    """Count the frequencies, in order of modulus, that are too low to resolve clusters."""
     size = max(10, fewest // 2)
     for start in range(0, len(power), size):
         if power[start : start + size].mean() < _EXTENT_POWER:
@@ -265,10 +266,10 @@ def _number_of_low(power, fewest):
 
 
 def _variances(power, frequencies, variance, noise):
-    """Fit a variance for each feature, held near a common one as far as noise leaves them open.
+    """Fit a variance for each feature, shrunk to a common one as far as noise is large.
 
-    Rows of the linear fit are weighted by |z|^2, which makes their errors about 2 sigma |z|; a row
-    more for each feature says that its variance is the common one, give or take as much again.
+    Equations of the linear fit are weighted by |z|^2, which makes their errors about 2 sigma |z|.
+    One more equation for each feature sets its variance to the common one, with an error of 100 %.
     """
     d = len(frequencies)
     detected = power > _LEAST_POWER
@@ -279,6 +280,6 @@ def _variances(power, frequencies, variance, noise):
     )
     aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
     variances = nnls(rows, aims)[0]
-    if not variances.any():  # beside numbers so much above 1 that the common variance has no weight
+    if not variances.any():  # huge squared frequencies leave the common variance no weight
         return np.full(d, variance)
     return np.maximum(variances, variances.max() * _LEAST_VARIANCE_RATIO)

@@ -1,8 +1,8 @@
 r"""The posterior of one Gaussian's mean and of the features' level, at given variances.
 
-Features are :math:`a \exp(i \omega'\mu - v |\omega|^2 / 2)` plus normal errors. At each v the mode
-of mean and level is climbed to, and the posterior integrated about it by Laplace's method. See
-`privclust.decoding._moments` for what is made of that.
+Features are :math:`a \exp(i \omega'\mu - v |\omega|^2 / 2)` plus Gaussian errors. At each v the
+mode of mean and level is found, and the posterior integrated about it by Laplace's method.
+`privclust.decoding._moments` uses the result.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from privclust.core.compiled import REORDER, kernel
 from privclust.decoding._atoms import fill_atoms, fill_phases
 
 LEAST_LEVEL = 0.05
-"""Of features: a number of records is not 20 times as wrong."""
-_CLUSTER_POWER = 0.1  # of features, where a Gaussian has none, that is taken for clusters
-_INFORMATION_RIDGE = 1e-9  # in parts of the information on a coordinate
-_SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3  # gain in nats
+"""Least level of features: no noisy number of records is too large by a factor of 20."""
+_CLUSTER_POWER = 0.1  # power of features by clusters at frequencies where a Gaussian has none
+_INFORMATION_RIDGE = 1e-9  # relative to the information on a coordinate
+# most steps of Fisher scoring; most halvings of a step; gain in nats that ends the search
+_SCORING_STEPS, _SCORING_HALVINGS, _SCORING_GAIN = 30, 12, 1e-3
 
 
 def posterior_modes(variances, problem, noise, of_level, precisions):
-    """Climb to the mode at each variance, from that of the one before, the first from mean 0.
+    """Find the mode at each variance, started from the one before; the first from mean 0.
 
-    `noise` is the variance of half a feature, `of_level` one over the prior variance of the level,
-    `precisions` are those of the mean a priori. Returned are, by variance: the logarithm of the
+    `noise` is the variance of the real part of a feature, `of_level` the prior precision of the
+    level; `precisions` are those of the mean. Returns for each variance the logarithm of the
     evidence, the nats that the mode explains, its level, its mean, and the spread of a new record.
     """
     turns, squares, real, imaginary = problem
@@ -35,7 +36,7 @@ def posterior_modes(variances, problem, noise, of_level, precisions):
     powers = (damping * scales).sum(axis=1) + of_level
     omega = 2.0 * math.pi * turns
     information = (omega * (damping * scales)[:, None]) @ omega.T
-    # few frequencies leave it singular
+    # the ridge helps if few frequencies make the information singular
     prior = precisions + _INFORMATION_RIDGE * np.diagonal(information, axis1=1, axis2=2)
     # all Hessians at v, level^2 information + prior, are diagonal along the same axes
     units = 1.0 / np.sqrt(prior)
@@ -56,10 +57,10 @@ def posterior_modes(variances, problem, noise, of_level, precisions):
 
 @kernel(fastmath=REORDER)
 def _climb(problem, scales, powers, of_level, precisions, values, axes, modes):
-    """Write the modes: heights, which are -inf before, nats, levels and means.
+    """Write the modes: heights (initially -inf), nats, levels and means.
 
-    Steps are those of Fisher's scoring, halved until they climb. Hessians have the `values` beside
-    a prior's 1 along `axes`.
+    Steps are those of Fisher scoring, halved until the height grows. Along `axes` the Hessian is 1
+    (the prior) plus level^2 times `values`.
     """
     heights, gains, levels, means = modes
     turns, _, real, imaginary = problem

@@ -1,4 +1,4 @@
-"""Sizes of a fit's sketches: how many frequencies and random directions, and where they lie."""
+"""Frequencies and random directions of a fit's sketches: their numbers and distributions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from privclust.privacy.bounds import Box, checked_box, extremes
 from privclust.sketches._frequencies import draw_frequencies
 
 PILOT_SHARE = 0.1
-"""Of the budget, to learn where the data are."""
-_PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends, while it is
-_LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # below this; Gaussian noise grows with sqrt(m) only
-_PER_UNKNOWN_LAPLACE, _LEAST_FREQUENCIES_LAPLACE = 5, 100  # as Laplace noise grows with m
-_VARIANCE_OF_CLUSTER = 4.0  # the adapted law's variance is this times that of a cluster
-_MOST_BROAD, _FEW_FEATURES = 0.5, 3  # part of the frequencies on all scales; where 1 / d are
+"""Share of the budget for the pilot, which estimates mean and variances of the data."""
+# benchmarks/ablation.py measures the effect of these constants on the loss
+_PER_UNKNOWN, _LEAST_FREQUENCIES = 10, 500  # m = 10 k d, as the paper recommends; at least 500
+_LARGE_SKETCH, _PER_UNKNOWN_IF_LARGE = 5000, 3  # above m = 5000 only 3 k d
+_PER_UNKNOWN_LAPLACE, _LEAST_FREQUENCIES_LAPLACE = 5, 100  # smaller: Laplace noise grows with m
+_VARIANCE_OF_CLUSTER = 4.0  # scale of the frequencies, in variances of a cluster
+# largest fraction of frequencies on all scales, which is 1 / d; most features with some
+_MOST_BROAD, _FEW_FEATURES = 0.5, 3
+# rows with more than 16 features are projected to 2 log k directions, at least 8
 _MANY_FEATURES, _FEWEST_DIRECTIONS, _DIRECTIONS_PER_LOG = 16, 8, 2.0
-_PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4
-_LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths whose frequencies are ordinary numbers
-_PILOT_DECADES = -0.7, 2.3  # radii of pilot frequencies times half the box's width
+_PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4  # frequencies of a pilot: 64 + 4 d
+_LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths with frequencies that do not overflow
+_PILOT_DECADES = -0.7, 2.3  # log10 of radii of pilot frequencies times the half-width of the box
 
 
 def number_of_frequencies(n_unknowns: int) -> int:
@@ -33,12 +36,12 @@ def number_of_frequencies(n_unknowns: int) -> int:
 
 
 def number_under_laplace_noise(n_unknowns: int) -> int:
-    """Return m for so many center coordinates where noise grows with m."""
+    """Return m for a number of center coordinates if noise grows with m."""
     return max(_PER_UNKNOWN_LAPLACE * n_unknowns, _LEAST_FREQUENCIES_LAPLACE)
 
 
 def number_of_directions(n_clusters: int, n_features: int) -> int:
-    """Return how many random directions tell so many clusters apart; all of few features."""
+    """Return the number of random directions that resolve the clusters; all if d is small."""
     if n_features <= _MANY_FEATURES:
         return n_features
     several = math.ceil(_DIRECTIONS_PER_LOG * math.log(n_clusters))
@@ -62,17 +65,17 @@ def pilot_frequencies(box: Box, rng: np.random.Generator) -> np.ndarray:
 def cluster_frequencies(
     n_clusters: int, n_frequencies: int, moments: Moments, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw frequencies on the scale of clusters that share out data of such moments."""
+    """Draw frequencies on the scale of clusters, guessed from the moments of the data."""
     d = len(moments.mean)
     variance = _VARIANCE_OF_CLUSTER * moments.variance * cell_variance(n_clusters, d)
     return sketch_frequencies(d, n_frequencies, variance, rng)
 
 
 def sketch_frequencies(n_features: int, n_frequencies: int, variance: float, rng) -> np.ndarray:
-    """Draw frequencies around one scale, and where features are few a part of them on all scales.
+    """Draw frequencies around one scale, with few features a fraction of them on all scales.
 
-    A narrow cluster beside a wide one has its own scale. With one to three features both can be
-    afforded; with more, too much is taken from the scale that most clusters have.
+    A narrow cluster next to a wide one has its own scale. This fraction is only affordable with one
+    to three features; with more, too few frequencies are left on the scale of most clusters.
     """
     part = min(_MOST_BROAD, 1.0 / n_features) if n_features <= _FEW_FEATURES else 0.0
     n_broad = int(part * n_frequencies)
@@ -87,7 +90,7 @@ def sketch_frequencies(n_features: int, n_frequencies: int, variance: float, rng
 def box_of_fit(
     X: np.ndarray, bounds: Bounds | None, epsilon: float | None
 ) -> tuple[Box | None, tuple[str, ...]]:
-    """Return the box that bounds declare, or for a private fit the data's, and what that leaks."""
+    """Return the declared box, or for a private fit that of the data, and its leaks."""
     if bounds is not None:
         box = checked_box(bounds, X.shape[1])
         _check_scale("bounds", box.low, box.high)
@@ -106,7 +109,7 @@ def box_of_fit(
 
 
 def _check_scale(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Raise a ValueError unless squares and frequencies of what lies in a box are no trouble."""
+    """Raise a ValueError if squares or frequencies of data in a box may overflow."""
     largest = max(-float(low.min()), float(high.max()))
     width = float((0.5 * high - 0.5 * low).max())
     if largest > _LARGEST or 0.0 < width < _NARROWEST:

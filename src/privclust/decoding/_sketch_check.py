@@ -1,12 +1,12 @@
-r"""Whether a sketch tells of clusters, and of data within bounds, or of its own noise.
+r"""Whether clusters of a sketch are distinguishable from noise, and data lie within the bounds.
 
-*Clusters.* Atoms are left out, the one that is missed least first, until each that is left explains
+*Clusters.* Atoms are deleted, the least important first, until each of the others explains
 `NATS_PER_NUMBER` nats for each of its d + 2 numbers. A nat is a residual of twice the variance of a
-feature's real or imaginary part, by noise and by sampling. Noise alone lets a number explain half a
-nat, and more where the best of many places is sought; clusters that can be seen explain ten and
-more. A center is *detected* if the atoms that are left hold half of the density at half of the
-points that are nearest to it, drawn from that density. In 400 fits to noise alone no center was
-detected; in 40 of 3 to 5 clusters of 100,000 rows at epsilon 1, all.
+feature's real or imaginary part, by noise and by sampling. Fitted to noise, a number explains half
+a nat, or more at the best of many places; visible clusters explain at least ten. Points are drawn
+from the density. A center is *detected* if at half of the points nearest to it the remaining atoms
+have at least half of the density. No center was detected in 400 fits to pure noise, and every
+center in 40 fits to 3 to 5 clusters of 100,000 rows at epsilon 1 (benchmarks/noise_warnings.py).
 
 *Bounds.* For any data in a box with center c and half widths h the feature at :math:`\omega` has
 
@@ -14,9 +14,9 @@ detected; in 40 of 3 to 5 clusters of 100,000 rows at epsilon 1, all.
     \Re z(\omega) e^{-i \omega' c} \ge \cos \varphi, \qquad
     \varphi = \sum_i |\omega_i| h_i \le \pi / 2,
 
-since no phase is above :math:`\varphi`. The sum over such frequencies of what is missing has noise
-of known variance. Data in the box miss `BOX_DEVIATIONS` standard deviations of it with a
-probability of at most 0.2 % (Laplace noise at one frequency, the worst), whatever the data are.
+since no phase is above :math:`\varphi`. The shortfall, summed over such frequencies, has noise of
+known variance. For any data in the box it exceeds `BOX_DEVIATIONS` standard deviations with a
+probability of at most 0.2 % (the worst case: Laplace noise at one frequency).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from scipy.special import logsumexp
 from privclust.decoding._gaussians import log_parts
 from privclust.privacy.bounds import Box
 
-NATS_PER_NUMBER = 5.0
-BOX_DEVIATIONS = 4.0
-_ROUNDING = 1e-9  # of features and phases
+NATS_PER_NUMBER = 5.0  # that a detected atom must explain
+BOX_DEVIATIONS = 4.0  # shortfall of features, in its deviations, by data outside the bounds
+_ROUNDING = 1e-9  # rounding errors of features and phases
 
 
 def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> float:
-    """Return by how much the residual must rise without an atom that is detected.
+    """Return the least increase of the residual by deleting a detected atom.
 
     Spreads are standard deviations (K,) or factors L (K, d, d) of covariances L L'; `of_one_number`
     is the variance of the real or imaginary part of a feature.
@@ -51,18 +51,19 @@ def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> fl
 
 
 def least_weight(variances: np.ndarray, squares: np.ndarray, least: float) -> float:
-    r"""Return the share of rows below which an atom as wide as others is not detected.
+    r"""Return the fraction of rows below which an atom as wide as others is not detected.
 
     An atom of weight :math:`\alpha` and variance v explains at most
-    :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}`, wherever it lies. Of the `variances` of other atoms
-    that in the middle counts; `squares` (m,) are those of the frequencies, `least` is `least_loss`.
+    :math:`\alpha^2 \sum_j e^{-v |\omega_j|^2}`, wherever it lies. v is the median of the
+    `variances` of other atoms; `squares` (m,) are those of the frequencies, `least` is
+    `least_loss`.
     """
     norm = float(np.exp(-np.median(variances) * squares).sum())
     return min(math.sqrt(least / norm), 1.0) if norm > 0.0 else 1.0
 
 
 def holds_most(points: np.ndarray, detected: tuple, whole: tuple) -> np.ndarray:
-    """Return at which points the detected atoms hold at least half of the density, (n_points,).
+    """Return at which points detected atoms have at least half of the density, (n_points,).
 
     Mixtures are weights (K,), of any sum, centers (K, d), and positive standard deviations (K,) or
     factors L (K, d, d) of covariances L L'.
@@ -80,7 +81,7 @@ def holds_most(points: np.ndarray, detected: tuple, whole: tuple) -> np.ndarray:
 
 
 def _log_density(points, weights, centers, spreads):
-    """Return the logarithm of a mixture's density, but for a constant; weights add up to any."""
+    """Return the logarithm of a mixture's density up to a constant; weights have any sum."""
     parts = weights / weights.sum() if weights.sum() > 0.0 else weights
     return logsumexp(log_parts(points, parts, centers, spreads), axis=1)
 
@@ -88,11 +89,11 @@ def _log_density(points, weights, centers, spreads):
 def is_outside(
     features: np.ndarray, frequencies: np.ndarray, variance: float, of_count: float, box: Box
 ) -> bool:
-    """Return whether a sketch says that data lie outside a box.
+    """Return whether a sketch shows that data lie outside a box.
 
     Features (m,) are noisy means of exp(i omega'x). `variance` is that of the noise on real and
-    imaginary parts, and of the part that masks leave out; `of_count` is the variance of a noisy
-    number of records, in squares of it.
+    imaginary parts plus that of sampling by masks; `of_count` is the relative variance of a noisy
+    number of records.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Decoding a sketch: the clusters that explain it, by the decoder that is asked for."""
+"""Decoding a sketch into clusters, by one of two decoders."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from privclust.sketches._sketch import Sketch
 
 METHODS = ("gaussian", "clompr")
 SPREADS = ("per_cluster", "shared")
-_DEFAULT_STARTS, _STARTED_CLUSTERS = 5, 50  # starts, fewer of many clusters
-_RESIDUAL_DEVIATIONS = 2.0  # beyond what is expected, from which a residual is looked at again
-_POOR_FIT_RATIO = 2.0  # a residual so many times what is expected is looked at again
-_MUCH_LESS = 0.5  # of a residual, that another start must leave: no density fits real data well
-_BOX_IN_DEVIATIONS = 4.0  # the box without bounds, in standard deviations about the mean
-_LEAST_REACH = 1e-12  # of that box, in parts of the mean: narrower ones vanish in rounding
+_DEFAULT_STARTS, _STARTED_CLUSTERS = 5, 50  # most starts: 5, or 50 / k if that is less
+_RESIDUAL_DEVIATIONS = 2.0  # excess of a poor residual, in its standard deviations
+_POOR_FIT_RATIO = 2.0  # ratio of a poor residual to the expected one
+_MUCH_LESS = 0.5  # ratio of residuals for another start to win although both are poor
+_BOX_IN_DEVIATIONS = 4.0  # half-width of the box without bounds, in standard deviations
+_LEAST_REACH = 1e-12  # half-width of that box, relative to the mean: less vanishes in rounding
 OUTSIDE = "data lie outside the bounds, where no center is looked for: widen them"
 
 
@@ -53,42 +53,41 @@ def decode(
     moments: Moments | None = None,
     random_state: RandomState = None,
 ) -> Decoded:
-    r"""Find the clusters that a sketch tells of.
+    r"""Find the clusters that explain a sketch.
 
-    All of this is post-processing: it sees the sketch alone, and what it returns is as private as
-    the sketch.
+    This is post-processing: it uses nothing but the sketch, and the result is as private.
 
     Parameters
     ----------
     sketch : Sketch
-        Of at least one record.
+        A sketch of at least one record.
     n_clusters : int
         k.
     bounds : (low, high) or None
-        Box that holds the data, each a number or an array of shape (n_features,). Centers are
-        looked for, and end, in it. None: wherever the sketch says that the data are.
+        Bounds of the data, each a number or an array of shape (n_features,). Centers are within
+        them. None: no bounds.
     method : {"gaussian", "clompr"}
         ``"gaussian"``: clusters with a spread (`privclust.decoding._mixture_decoder`).
         ``"clompr"``: the published CL-OMPR, clusters as points (`privclust.decoding._clompr`).
     spread : {"per_cluster", "shared"}
-        Whether Gaussian clusters have a variance each; not used by CL-OMPR.
+        Whether each Gaussian cluster has its own variance; not used by CL-OMPR.
     covariances : bool
-        Whether Gaussian clusters get covariances where that explains more, at many times the cost;
+        Whether Gaussian clusters have covariances if that explains more, in many times the time;
         not used with a shared variance, nor by CL-OMPR.
     n_init : int or None
-        Most starts, of which the one of least residual counts; None: 5, or for Gaussian clusters
-        50 / k if that is less. These take no further one once the residual is what noise and
-        sampling explain.
+        Largest number of starts; the one of least residual is kept. None: 5, or for Gaussian
+        clusters 50 / k if that is less. Starts of Gaussian clusters end once noise and sampling
+        explain the residual.
     moments : Moments or None
-        Where the data are, if known; None estimates it from the sketch.
+        Mean and variances of the data, if known; None estimates them from the sketch.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Of the starts. None derives it from the sketch and the other arguments, so that the same
-        call gives the same clusters, in any process.
+        Seed of the starts. None derives it from the sketch and the other arguments, so that the
+        same call gives the same clusters, in any process.
 
     Returns
     -------
     Decoded
-        Centers, weights, variances, residual, and how far other starts agree.
+        Centers, weights, variances, residual, and the agreement of other starts.
 
     Raises
     ------
@@ -157,7 +156,7 @@ def decode_density(
     *,
     covariances: bool,
 ) -> GaussianMixture:
-    """Return the density that `decode` finds centers of."""
+    """Return the density of which `decode` returns the centers."""
     features, noise, n_samples = mean_features(sketch)
     expected = expected_residual(features, n_samples, sketch.alpha_r, noise)
     task = features, sketch.frequencies, n_clusters
@@ -171,15 +170,15 @@ def decode_density(
 
 
 def _starts_of_gaussians(n_clusters):
-    """Return the most starts for so many Gaussian clusters."""
+    """Return the largest number of starts for k Gaussian clusters."""
     return max(1, min(_DEFAULT_STARTS, _STARTED_CLUSTERS // n_clusters))
 
 
 def _explaining(search, moments, box, sketch):
-    """Return what a search from moments finds, or one from the box's if that explains more.
+    """Return the result of a search from moments, or from those of the box if that explains more.
 
-    Those of the data are wrong where clusters are far apart, so that no frequency is low enough to
-    tell where they are, or where small ones are far from one that holds most rows.
+    Estimated moments are wrong if clusters are so far apart that no frequency is low enough, or if
+    small clusters are far from one with most rows.
     """
     first = search(moments)
     if box is None or not _is_poor(first, sketch):
@@ -189,13 +188,13 @@ def _explaining(search, moments, box, sketch):
 
 
 def _of_detected_atom(decoded, sketch):
-    """Return by how much an atom that is detected lowers the residual."""
+    """Return the least decrease of the residual by a detected atom."""
     of_one_number = 0.5 * decoded.expected_residual / sketch.n_frequencies
     return least_loss(np.ones(1), sketch.n_features, of_one_number)
 
 
 def _is_poor(decoded, sketch):
-    """Return whether a residual is beyond what noise and sampling leave, and an atom may lower."""
+    """Return whether a residual exceeds its expectation by noise and a detectable atom."""
     expected = decoded.expected_residual
     deviation = expected / math.sqrt(sketch.n_frequencies)
     beyond = max(_RESIDUAL_DEVIATIONS * deviation, _of_detected_atom(decoded, sketch))
@@ -203,7 +202,7 @@ def _is_poor(decoded, sketch):
 
 
 def _explains_more(other, decoded, sketch):
-    """Return whether a fit explains what is there, by a detected atom's part more, or far more."""
+    """Return whether another fit is good, and better by a detected atom, or far better."""
     explains = other.residual <= _POOR_FIT_RATIO * other.expected_residual
     if explains and other.residual < decoded.residual - _of_detected_atom(decoded, sketch):
         return True
@@ -211,7 +210,7 @@ def _explains_more(other, decoded, sketch):
 
 
 def moments_of_pilot(pilot: Sketch, box: Box, rng: np.random.Generator) -> Moments:
-    """Return where data lie, by a sketch of `privclust.decoding._sizes.pilot_frequencies`."""
+    """Return moments of the data from a sketch at `privclust.decoding._sizes.pilot_frequencies`."""
     features, noise, _ = mean_features(pilot)
     return estimate_moments(features, pilot.frequencies, noise, box, rng, count_noise(pilot))
 
@@ -223,7 +222,7 @@ def leaves_box(sketch: Sketch, box: Box) -> bool:
 
 
 def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
-    """Return what the noise of a sketch hides of its clusters; empty if nothing, or no noise."""
+    """Return a message on clusters hidden by noise; empty if there are none, or no noise."""
     if sketch.noise is None:
         return ""
     clusters = noise_message(decoded.is_detected, delta_advice(sketch))
@@ -236,15 +235,15 @@ def _disagreement(decoded):
 
 
 def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
-    """Return a line on how much the clusters explain of a sketch, and what noise hides.
+    """Return a line on the fraction that clusters explain, and on clusters hidden by noise.
 
-    It is told from the sketch alone, thus as private as that.
+    It uses nothing but the sketch, and is as private.
 
     Parameters
     ----------
     sketch : Sketch
     decoded : Decoded
-        What `decode` found in it.
+        The result of `decode`.
 
     Returns
     -------
@@ -267,10 +266,10 @@ def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
 
 
 def mean_features(sketch: Sketch):
-    """Return estimates of the mean of exp(i omega'x), their noise's variance, and n.
+    """Return estimates of the mean of exp(i omega'x), the variance of their noise, and n.
 
-    A noisy number of records below 1 counts as 1: there is then nothing but noise, and centers
-    come out that mean nothing, which is all that can be told.
+    A noisy number of records below 1 counts as 1: the sketch is then mere noise, and so are the
+    centers.
     """
     if sketch.noise is None and sketch.n_samples < 1:
         raise ValueError("a sketch of no records has no clusters")
@@ -280,14 +279,14 @@ def mean_features(sketch: Sketch):
 
 
 def count_noise(sketch: Sketch) -> float:
-    """Return the variance of a noisy number of records in squares of it; 0 where it is known."""
+    """Return the relative variance of a noisy number of records; 0 if it is exact."""
     if not isinstance(sketch.n_samples, float):
         return 0.0
     return sketch.noise_variance / max(1.0, sketch.n_samples) ** 2
 
 
 def warn_if_not_identifiable(n_clusters: int, n_features: int, n_frequencies: int) -> None:
-    """Warn where k clusters have more unknowns than m complex features can settle."""
+    """Warn if k clusters have more unknowns than m complex features determine."""
     if n_clusters > n_frequencies / (n_features + 1):
         warn_caller(
             f"{n_clusters} clusters with {n_features} features each are not identifiable from a "
@@ -297,7 +296,7 @@ def warn_if_not_identifiable(n_clusters: int, n_features: int, n_frequencies: in
 
 
 def _check_moments(moments: Moments, n_features: int) -> None:
-    """Raise a ValueError unless they can be the moments of data with so many features."""
+    """Raise a ValueError if moments are not valid for this number of features."""
     if not isinstance(moments, Moments):
         raise ValueError(f"moments must be Moments or None, got {type(moments).__name__}")
     for name, array in (("mean", moments.mean), ("variances", moments.variances)):

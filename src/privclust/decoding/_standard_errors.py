@@ -1,14 +1,14 @@
-r"""How far noise, and which rows there happen to be, move what a sketch is decoded to.
+r"""Standard errors of decoded clusters, by noise and by sampling.
 
-How the mixture's numbers move says `privclust.decoding._mixture_errors`.
+`privclust.decoding._mixture_errors` draws errors of the mixture's numbers.
 
-*Its centers.* With the mixture's density p its score :math:`\partial \log p` says how rows gain and
-lose weight as its numbers move. Rows drawn from p are weighted so, and Lloyd's algorithm goes on
-from the centers until they rest. Changes of the density that leave all features alone, as of two
-atoms in one place, then leave the centers alone as well.
+*Centers.* The score :math:`\partial \log p` of the mixture's density p maps errors of the numbers
+to changes of the weights of rows. Rows are drawn from p and weighted accordingly, and Lloyd's
+algorithm is run from the centers to convergence. Changes of the density that do not change the
+features, such as between two atoms in one place, then do not move the centers either.
 
-All of it is post-processing. It takes the rows for those of the mixture: what else they are is no
-part of the errors, nor is a cluster that the search has missed.
+All of this is post-processing. Rows are assumed to follow the mixture: the errors include neither a
+misfit nor clusters that the search has missed.
 """
 
 from __future__ import annotations
@@ -38,38 +38,40 @@ from privclust.decoding._mixture_errors import (
 from privclust.decoding._seed import decoding_generator
 from privclust.sketches._sketch import Sketch
 
-_DRAWS = 200  # of errors
-_LEAST_ROWS, _ROWS_PER_CLUSTER = 1000, 100  # of which sums over rows are made
-_POINTS_PER_CLUSTER = 400
-_MOST_STEPS, _AT_REST = 100, 0.005  # of Lloyd's algorithm; a move in parts of that from the start
-_STARTS, _FEWEST_STARTS = 100, 5  # that look for other centers: over k
-_NEARLY, _APART = 0.02, 4.0  # as good, in parts of the inertia; as far, in standard errors
+_DRAWS = 200  # number of drawn errors
+_LEAST_ROWS, _ROWS_PER_CLUSTER = 1000, 100  # drawn rows for the sampling error
+_POINTS_PER_CLUSTER = 400  # drawn points of the density
+_MOST_STEPS, _AT_REST = 100, 0.005  # of Lloyd's algorithm; last move relative to the largest
+_STARTS, _FEWEST_STARTS = 100, 5  # runs that look for other centers: 100 / k, at least 5
+# excess inertia of other centers that are as good; distance of different ones, in standard errors
+_NEARLY, _APART = 0.02, 4.0
 _MOST_ITERATIONS, _TOLERANCE = 100, 1e-5  # of such a run
-_KNOWN_WELL, _FEW_POINTS = 0.2, 0.05  # numbers, in their units; part of a center's points
-_LEAST_PART = 0.05  # of a cluster's weight, below which a draw has lost it
+# largest error of a known number, relative to it; largest fraction of points of unknown Gaussians
+_KNOWN_WELL, _FEW_POINTS = 0.2, 0.05
+_LEAST_PART = 0.05  # fraction of a cluster's weight below which a draw has lost it
 
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Standard errors of the centers of a sketch, and of what else is told of clusters.
+    """Standard errors of the centers, weights and spreads of clusters.
 
     Attributes
     ----------
     centers : ndarray of shape (n_clusters, n_features)
     covariances : ndarray of shape (n_clusters, n_features, n_features)
-        Of the error of each center.
+        Covariance of the error of each center.
     weights : ndarray of shape (n_clusters,)
-        Of the clusters' parts of the data.
+        Errors of the fractions of the data in the clusters.
     mean_inertia : float
-        Of the mean squared distance of a row to the nearest center; NaN after a projection.
+        Error of the mean squared distance of a row to the nearest center.
     is_reliable : ndarray of shape (n_clusters,)
-        Whether the mixture is known well enough for errors to be such small moves: where the
-        numbers of Gaussians are not known to a fifth of their own size, they may be larger than
-        stated. No cluster is reliable if Gaussian clusters do not explain the sketch
-        (`Decoded.is_explained`), or if quite other centers are nearly as good; and none that
-        another start, which explains the sketch equally well, does not find.
+        Whether the mixture is known well enough for first-order errors: the numbers of its
+        Gaussians to a fifth of their size. Otherwise errors may be larger than stated. No cluster
+        is reliable if Gaussian clusters do not explain the sketch (`Decoded.is_explained`), or if
+        different centers are nearly as good. A cluster is not reliable if another start, which
+        explains the sketch equally well, does not find it.
     spreads : ndarray of shape (n_clusters, n_features)
-        Of `cluster_spreads`: the standard deviations of features within clusters.
+        Errors of `cluster_spreads`, the standard deviations of features within clusters.
     """
 
     centers: np.ndarray
@@ -90,13 +92,13 @@ def standard_errors(
     ----------
     sketch : Sketch
     decoded : Decoded
-        What `decode` found in it by Gaussian clusters.
+        The result of `decode` with Gaussian clusters.
     rows : bool
-        Whether errors are those of the population that rows are drawn from; False: of the rows at
-        hand, by noise, and by masks, alone.
+        Whether the rows are taken as drawn from a population. False: errors by noise and masks
+        only.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        Of the draws, 200 in number: standard errors come with a relative error of 5 %. None derives
-        it from the sketch and the centers.
+        Seed of the 200 draws, which give standard errors a relative error of 5 %. None derives it
+        from the sketch and the centers.
 
     Returns
     -------
@@ -105,7 +107,7 @@ def standard_errors(
     Raises
     ------
     ValueError
-        If clusters were decoded as points, which have no law of errors here.
+        If clusters were decoded as points, for which there are no standard errors.
 
     Examples
     --------
@@ -135,10 +137,10 @@ def standard_errors(
 
 @dataclass(frozen=True)
 class Draws:
-    """Centers of the mixture as it may have been, and of the mixture as it is, on its points."""
+    """K-means centers of mixtures with drawn errors, and of the mixture itself (`start`)."""
 
     points: np.ndarray
-    rows: tuple[np.ndarray, np.ndarray]  # that sums are made of, and their factors in each draw
+    rows: tuple[np.ndarray, np.ndarray]  # drawn rows, and their factors in each draw
     start: np.ndarray
     centers: np.ndarray  # (draws, n_clusters, n_features)
     weights: np.ndarray
@@ -148,10 +150,10 @@ class Draws:
 
 
 def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
-    """Draw errors of a mixture's numbers, and go on to its centers.
+    """Draw errors of a mixture's numbers, and compute the centers with each.
 
-    With `of_means` the draws are of the k-means centers of as many rows as the sketch has, where
-    centers do not depend on the mixture.
+    With `of_means` the draws are k-means centers of as many drawn rows as the sketch has, for
+    centers that do not depend on the mixture.
     """
     if decoded.density is None:
         raise ValueError("standard errors are those of Gaussian clusters, not of points")
@@ -181,7 +183,7 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
 
 
 def _is_known(points, centers, density, numbers):
-    """Return at which centers few points are of Gaussians that are not known well."""
+    """Return which centers have few points of Gaussians with numbers that are not known well."""
     deviations = np.sqrt((numbers**2).mean(axis=1)).reshape(density.n_fitted, -1)
     doubtful = ((deviations > _KNOWN_WELL) & ~is_thin(density)).any(axis=1)
     of_doubtful = shares(points, density)[:, : density.n_fitted] @ doubtful
@@ -191,7 +193,7 @@ def _is_known(points, centers, density, numbers):
 
 
 def _is_unique(points, centers, moves, rng):
-    """Return whether runs of Lloyd's algorithm that end elsewhere all end at worse centers."""
+    """Return whether all other local minima of Lloyd's algorithm are clearly worse."""
     k = len(centers)
     error = inertia(points, centers)
     reach = _APART * np.sqrt((moves**2).sum(axis=2).mean(axis=0))
@@ -207,14 +209,14 @@ def _is_unique(points, centers, moves, rng):
 
 
 def _of_points(weights, n_points, rng):
-    """Draw changes of weights of paired points, as many for each Gaussian in all draws."""
+    """Draw changes of weights of paired points; each Gaussian keeps its total weight."""
     parts = [rng.standard_normal((n, _DRAWS)) for n in pair_counts(weights, n_points)]
     of_pairs = np.concatenate([part - part.mean(axis=0) for part in parts])
     return np.tile(of_pairs, (2, 1)) * math.sqrt(_POINTS_PER_CLUSTER / POINTS_PER_CLUSTER)
 
 
 def _step(points, factors, centers):
-    """Return one step of Lloyd's algorithm on weighted points: centers, parts and mean inertia."""
+    """Return centers, weights and mean inertia after a step of Lloyd on weighted points."""
     labels = nearest_center(points, centers)
     n = len(points)
     members = csr_array((factors, (labels, np.arange(n))), shape=(len(centers), n))
@@ -229,7 +231,7 @@ def _step(points, factors, centers):
 
 
 def _rested(points, factors, centers):
-    """Take steps until no center moves more than a small part of the longest way so far."""
+    """Iterate until the last move is small compared with the largest distance moved."""
     start = centers
     for _ in range(_MOST_STEPS):
         moved, parts, inertia = _step(points, factors, centers)
@@ -244,7 +246,7 @@ def _rested(points, factors, centers):
 def summary_of_draws(moves, draws):
     """Return standard errors of draws."""
     covariances = np.einsum("bki,bkj->kij", moves, moves) / len(moves)
-    unit = float(np.abs(draws.inertias).max()) or 1.0  # whose square may overflow
+    unit = float(np.abs(draws.inertias).max()) or 1.0  # squares may overflow
     return StandardErrors(
         np.sqrt(np.einsum("kii->ki", covariances)),
         covariances,

@@ -20,7 +20,7 @@ from privclust.features.images import Image, ImageList, UnreadableImagesError
 CROP = 0.875
 """Side of the square that is kept, as a share of an image's shorter side."""
 
-_SMALLEST_SIZE = 32  # the network halves an image five times
+_SMALLEST_SIZE = 32  # pixels; the network halves an image five times
 
 
 class Settings(NamedTuple):
@@ -45,10 +45,10 @@ def extract_features(
 
     The central square of each image, of 0.875 times its shorter side, is scaled to ``size`` x
     ``size`` pixels by bicubic interpolation. This is how the Lite models are evaluated, M. Tan and
-    Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019,
-    into which pixels enter as (x - 127) / 128. ResNet-50, K. He, X. Zhang, S. Ren and J. Sun, "Deep
-    Residual Learning for Image Recognition", CVPR 2016, gets the same square; pixels are
-    standardised by the mean and standard deviation of ImageNet's colours.
+    Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML 2019;
+    their pixels are (x - 127) / 128. ResNet-50, K. He, X. Zhang, S. Ren and J. Sun, "Deep Residual
+    Learning for Image Recognition", CVPR 2016, gets the same square, with pixels standardised by
+    the mean and standard deviation of ImageNet's colours.
 
     The features of an image depend neither on its batch nor on the number of threads. On a
     processor with other vector instructions they differ by rounding.
@@ -127,9 +127,9 @@ def prepare(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def small_pixels(images: ImageList, size: int) -> np.ndarray:
-    """Return the pixels of readable images, made small, (n, 3 * size ** 2) float32, in [0, 1].
+    """Return the pixels of downscaled images, (n, 3 * size ** 2) float32, in [0, 1].
 
-    They come row by row, the three colours of a pixel behind one another.
+    The order is row by row, with the three colours of a pixel together.
     """
     pixels = np.stack([prepare(image, size).ravel() for image in images])
     return pixels.astype(np.float32) / np.float32(255.0)
@@ -142,7 +142,7 @@ def check_settings(
     threads: int | None,
     weights: str | os.PathLike[str] | None = None,
 ) -> Settings:
-    """Check the parameters that `extract_features` describes, and fill in the threads."""
+    """Check the parameters of `extract_features`, and set the default number of threads."""
     check_option("model", model, MODELS)
     check_weights(model, weights)
     check_integer("size", size, minimum=_SMALLEST_SIZE)
@@ -178,7 +178,7 @@ def _network(model: str, threads: int, weights: Path | None):
 
 
 def _default_threads() -> int:
-    """Return the number of threads that the environment gives, else that of usable cores."""
+    """Return the number of threads set by the environment, or that of usable cores."""
     n_threads = os.environ.get("OMP_NUM_THREADS", "")
     if n_threads.isdigit() and int(n_threads):
         return int(n_threads)

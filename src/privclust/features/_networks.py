@@ -51,9 +51,8 @@ class _Lite:
 
     M. Tan and Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
     ICML 2019. The Lite models have no squeeze-and-excitation, ReLU6 in place of swish, and stem,
-    head, first and last stage that do not grow with the model. Padding is TensorFlow's, whose
-    weights these are: where a stride leaves an odd number of pixels over, the one more is at the
-    end.
+    head, first and last stage that do not grow with the model. The weights come from TensorFlow, so
+    padding does too: an odd number of padding pixels has the extra one at the end.
     """
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
@@ -95,7 +94,7 @@ class _Lite:
 
 
 def _resnet(weights: Mapping[str, np.ndarray]) -> bytes:
-    """Return ResNet-50 as torchvision has it.
+    """Return ResNet-50 in torchvision's form.
 
     K. He, X. Zhang, S. Ren and J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016.
     In torchvision the convolution of 3 x 3 pixels has a stage's stride, not the one before it.

@@ -217,7 +217,7 @@ def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str
 
 
 def _table(values: Any, name: str, where: str) -> np.ndarray:
-    """Return finite numbers in rows, as float64 if they are that, else as float32."""
+    """Return finite numbers in rows: float64 is unchanged, others become float32."""
     table = np.asarray(values)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "biuf":
         raise ValueError(

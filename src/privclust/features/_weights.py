@@ -69,12 +69,12 @@ class _View(NamedTuple):
 
 
 def _view(storage, offset, shape, strides, requires_grad, hooks, *metadata) -> _View:
-    """Take the place of the function that the pickle calls for a tensor."""
+    """Replace the function that the pickle calls for a tensor."""
     return _View(storage, offset, shape, strides)
 
 
 def _parameter(view, requires_grad, hooks) -> _View:
-    """Take the place of the function that the pickle calls for a tensor that was trained."""
+    """Replace the function that the pickle calls for a trained tensor."""
     return view
 
 
@@ -152,7 +152,7 @@ def read_resnet50(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
-    """Return the tensors of an open file of weights but counters; a WeightsError refuses others."""
+    """Return the tensors of a file of weights, except counters; refuse other files."""
     is_archive = file.read(len(_ZIP)) == _ZIP
     file.seek(0)
     try:

@@ -4,7 +4,7 @@ Readers of image sets return, in one dictionary,
 
 ===========  ======================  ============================================================
 ``images``   (n, h, w, 3), uint8     RGB images of one size; or, in one dimension, the bytes of
-                                     n encoded files (JPEG, PNG, WebP) behind one another
+                                     n encoded files (JPEG, PNG, WebP), concatenated
 ``offsets``  (n + 1,), int64         where each file begins and ends; only with encoded files
 ``boxes``    (n, 4), float64         left, top, width and height of the object, in pixels of the
                                      encoded image; only where a set has them
@@ -37,7 +37,7 @@ from privclust.core.packages import require
 Image: TypeAlias = np.ndarray | bytes | str | os.PathLike[str]
 """Pixels of type uint8 (h, w, 3), an encoded file's bytes, or its path."""
 
-_MAX_NAMED = 5  # unreadable images that a message names
+_MAX_NAMED = 5  # most unreadable images that a message names
 
 
 class UnreadableImagesError(ValueError):
@@ -133,7 +133,7 @@ class ImageList(Sequence[Any]):
             return image if self._boxes is None else _crop(image, self._boxes[index])
         except ImportError:
             raise
-        except Exception as error:  # whatever Pillow makes of damaged bytes
+        except Exception as error:  # Pillow raises any type for damaged bytes
             reason = " ".join(str(error).split()) or type(error).__name__
             failure = (index, self.name(index), reason)
             raise UnreadableImagesError([failure], len(self)) from error
@@ -180,7 +180,7 @@ class ImageList(Sequence[Any]):
 
 
 class _Encoded(Sequence[bytes]):
-    """Files behind one another, as bytes."""
+    """Concatenated files, as bytes."""
 
     def __init__(self, content: np.ndarray, offsets: np.ndarray) -> None:
         self._content, self._offsets = content, offsets

@@ -16,7 +16,7 @@ from privclust.core.fixed_point import FixedPoint
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import UNIT_BITS, Groups
 
-_STEPS = 30  # of expectation-maximisation
+_STEPS = 30  # iterations of expectation-maximisation
 _EMPTY = 0.02, 0.98  # range of the estimated fraction of empty cells
 
 
@@ -53,6 +53,7 @@ class Cells:
         """Return the middles of cells of a level, or of a level each, (n_cells, n_features)."""
         d = len(self.box.low)
         places = np.zeros((len(cells), d))
+        # the bits of the axes are interleaved, those of the last axis first
         for bit in range(d * int(np.max(level, initial=0))):
             axis = d - 1 - bit % d
             places[:, axis] += ((cells >> bit) & 1) << (bit // d)
@@ -99,6 +100,7 @@ def _is_real(z: np.ndarray, most: np.ndarray, empty: float) -> np.ndarray:
 
 def _projected(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
     """Project each row onto the nonnegative points with a given sum (Euclidean distance)."""
+    # entries above one threshold stay positive: try each rank for the last of them
     falling = -np.sort(-values, axis=1)
     excess = np.cumsum(falling, axis=1) - totals[:, None]
     ranks = np.arange(1, values.shape[1] + 1)
@@ -116,7 +118,7 @@ def _number(
         number = 0
         for j in range(d):
             place = (np.float64(X[i, j]) - low[j]) * scales[j]
-            if not place >= 0.0:
+            if not place >= 0.0:  # also true for NaN
                 place = 0.5 * (last + 1) if np.isnan(place) else 0.0
             at = int(min(place, float(last)))
             for bit in range(depth):

@@ -56,123 +56,123 @@ from privclust.sketches._base import check_alike
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._sketch import Sketch
 
-_ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.5, 0.6  # of the budget
-_CAUTION = 2.0  # standard deviations of a noisy number of rows; benchmarks/few_rows.py
+# share of the budget for all rounds, without and after a projection
+_ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.5, 0.6
+# standard deviations subtracted from a noisy number of rows; chosen by benchmarks/few_rows.py
+_CAUTION = 2.0
 _AUTO = "auto"
 
 
 @dataclass(eq=False, repr=False)
 class CompressiveKMeans(PrivateEstimator, CenterClusterer):
-    r"""k-means from the mean of random Fourier features: one pass, any number of devices.
+    r"""k-means from the mean of random Fourier features, in one pass over the rows.
 
-    Rows are seen once, to add up :math:`\exp(i \omega_j' x)` for m random frequencies; noise on
-    these sums makes them private, and centers are decoded from them, see `decode`. A row moves
-    each sum by a bounded amount wherever it lies, so nothing is clipped; bounds only say where to
-    look. With declared bounds any row is taken: an entry that is too large for phases counts as the
-    largest that is not.
+    `fit` adds up :math:`\exp(i \omega_j' x)` over the rows for m random frequencies, adds noise to
+    the sums, and decodes centers from them (`decode`). A row changes each sum by a bounded amount
+    wherever it lies, so rows are not clipped. Bounds only say where to look for centers. With
+    declared bounds any row is accepted; entries too large for phases are clipped.
 
-    Laplace noise, the default, grows with m, Gaussian noise with its root: at 100 frequencies and
-    epsilon 1 Laplace noise has 4.7 times the deviation of Gaussian noise with a delta of 1e-6. In a
-    box 20 wide it hides what a thousand rows tell of two clusters 0.6 apart. Give a delta, narrow
-    bounds or more rows.
+    The standard deviation of Laplace noise, the default, grows with m, that of Gaussian noise with
+    its square root: with 100 frequencies and epsilon 1, Laplace noise has 4.7 times the standard
+    deviation of Gaussian noise with a delta of 1e-6. In bounds 20 wide, a thousand rows are then
+    too few to distinguish two clusters 0.6 apart. Use a delta, narrow bounds or more rows.
 
-    Frequencies need a scale. Without `variance` a part of the budget (10 %) buys a small sketch at
-    frequencies of all scales from which mean and variances of the data are estimated.
+    If `variance` is None, 10 % of the budget is spent on a pilot: a small sketch at frequencies of
+    all scales. The mean and variances estimated from it set the scale of the other frequencies.
 
-    With Gaussian noise a further part of the budget may pay for rounds: eight times the rows of
-    each cluster are added up with noise, and its center moves (`privclust.kmeans.last_rounds`).
-    Rows of many features are then sketched along a few random directions only. Noise hides far less
-    of the clusters there than in all features, and the rounds find the centers.
+    With Gaussian noise a further share of the budget may be spent on eight rounds. Each releases
+    noisy sums of the rows of each cluster and moves its center (`privclust.kmeans.last_rounds`).
+    Rows with many features are then sketched along a few random directions only, where far less of
+    the clusters is hidden by noise. The rounds find the centers in all features.
 
     Parameters
     ----------
     n_clusters : int or "auto"
-        k. ``"auto"`` chooses from the sketch, at no budget, see `count_clusters`.
+        k. ``"auto"`` chooses it from the sketch, at no privacy loss (`count_clusters`).
     epsilon : float or None
-        Budget in nats; None, which has to be asked for, adds no noise, and nothing is private.
+        Privacy parameter, in nats. None adds no noise, and nothing is private.
     delta : float
-        From 0 to less than 1. 0: pure differential privacy, by Laplace noise. A positive delta
-        allows Gaussian noise, of which far less is needed (see `release`).
+        Privacy parameter, from 0 to less than 1. With 0 (pure differential privacy) noise is
+        Laplace. A positive delta allows Gaussian noise, which is much smaller (see `release`).
     noise : {"auto", "laplace", "gaussian"}
-        ``"auto"`` takes what has the smaller variance.
+        ``"auto"`` chooses the noise with the smaller variance.
     neighbours : {"replace_one", "add_remove"}
-        Which change of the rows is hidden: one of n exchanged, and n public; or one more or less.
+        Neighbouring relation: one of n rows is replaced, and n is public; or one is added or
+        removed.
     bounds : (low, high), mapping or None
-        Box in which the data are known to lie, each a number or an array of shape (n_features,);
-        or (low, high) for each column of a frame, by its name.
-        It may be generous. None with an epsilon takes it from the data, warns, and leaves no
-        guarantee.
+        Lower and upper bound of the features, known without the data: numbers or arrays of shape
+        (n_features,); or (low, high) for each column of a frame, by its name. They may be generous.
+        None with an epsilon computes them from the data, with a warning and without a guarantee.
     n_frequencies : int or None
-        m; None for 10 k d, at least 500, and beyond 5000 for 3 k d if that is more; with Laplace
-        noise, which grows with m, for max(5 k d, 100).
+        m. None: 10 k d, at least 500 and at most max(5000, 3 k d); with Laplace noise, which grows
+        with m, max(5 k d, 100).
     variance : float or None
         Scale of the frequencies, in squared units of the data: about four times the variance of a
-        cluster per feature. Must not come from private data. None as described above.
+        cluster per feature. Must not come from private data. None: estimated by a pilot.
     decoder : {"gaussian", "clompr"}
-        How centers are found: clusters with a spread, or points, as published; see `decode`.
+        Whether clusters have a spread, or are points, as published; see `decode`.
     spread : {"per_cluster", "shared"}
-        Whether clusters have a spread each.
+        Whether each cluster has its own spread.
     last_round : {"auto", True, False}
-        Whether `fit` takes rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``:
-        with Gaussian noise, the Gaussian decoder and `variance` None, always after a projection,
-        else where their noise adds less than 5 % to the loss that k clusters are expected to leave,
-        as far as the first small sketch tells. `partial_fit` takes none.
+        Whether `fit` has rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``
+        needs Gaussian noise, the Gaussian decoder and `variance` None. It has rounds after every
+        projection; otherwise if their noise raises the loss of k clusters by less than 5 %, as
+        predicted from the pilot. `partial_fit` has none.
     n_directions : int or None
-        Random directions that rows are sketched along where there is a last round. None: all
-        features up to 16, else 2 log(k), at least 8.
+        Number of random directions to sketch rows along if there are rounds. None: all features
+        up to 16, otherwise 2 log(k), at least 8.
     max_clusters : int
-        The most that ``"auto"`` chooses from; the sketch is as large as for so many.
+        Largest number that ``"auto"`` may choose. The size of the sketch is that for this number.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
+        and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]`` if epsilon is given): noise comes from the
         operating system, and the starts of the decoder from a hash of the released sums. Anything
-        else seeds all of them, for reproduction.
+        else gives reproducible noise and starts, for experiments only.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        Nearest center of each row of X. These are not private: they stay with who holds the rows,
-        and are left out of pickles.
+        Index of the nearest center of each row of X; -1 for a row that is left out. Not private: do
+        not publish it. Pickles do not contain it.
     n_clusters_ : int
         k, as given or chosen.
     cluster_count_ : ClusterCount or None
-        What ``"auto"`` saw: how other numbers explain the sketch, and how small a cluster may be
-        before noise hides it.
+        Scores of the numbers that ``"auto"`` compared, and the weight of the smallest cluster that
+        is distinguishable from noise.
     is_detected_ : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise (`privclust.decoding._sketch_check`).
+        Whether a cluster is distinguishable from noise (`privclust.decoding._sketch_check`).
     is_stable_ : bool
         Whether all starts of the decoder that explain the sketch equally well, to within the noise,
         find the same clusters. If not, the fit warns, and `standard_errors` marks the clusters that
-        other starts do not find. A single start, where it explains the sketch or where there are
-        more than 25 clusters, always agrees with itself.
+        other starts do not find. Always True with a single start, which suffices if it explains
+        the sketch, and is the only one above 25 clusters.
     explained_ : float
-        Part of what one cluster leaves of the sketch that all explain, from 0 to 1.
+        Fraction of the residual of one cluster that k clusters explain, from 0 to 1.
     least_weight_ : float
-        Part of the rows below which noise and sampling hide a cluster as wide as the others,
-        wherever it lies. Centers that are detected do not say that none smaller was missed.
+        Fraction of the rows below which a cluster as wide as the others is hidden by noise and
+        sampling, wherever it lies. A smaller one may be missed even if all centers are detected.
     is_outside_bounds_ : bool
-        Whether sketch or pilot say that data lie outside the bounds.
+        Whether the sketch or the pilot shows that data lie outside the bounds.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
+        Noisy number of rows (of persons, with `groups`) that are left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     sketch_ : Sketch
-        What the centers were decoded from; its guarantee is that of the fit.
-        After a projection it is one of n_directions features.
+        The decoded sketch, with the guarantee of the fit. After a projection it has n_directions
+        features.
     weights_ : ndarray of shape (n_clusters,)
         Fractions of the data in the clusters.
     cluster_spreads_ : ndarray of shape (n_clusters, n_features) or None
-        Standard deviation of each feature in each cluster, in units of the feature, as far as the
-        sketch tells; `standard_errors` has their errors. It costs no budget. After a projection it
-        is the root mean square over all features, the same for each, since the rounds release the
-        spread by cluster only. None with ``decoder="clompr"`` and no rounds, where clusters are
-        points. Rows that are far from all clusters count little.
+        Standard deviation of each feature in each cluster, in units of the feature, from the
+        sketch, at no privacy loss; `standard_errors` has its errors. Rows far from all clusters
+        count little. After a projection, the root mean square over all features, the same for
+        each, since the rounds release the spread by cluster only. None with ``decoder="clompr"``
+        and no rounds, where clusters are points.
     mean_inertia_ : float
-        Noisy mean squared distance of a row to its center; 0 where noise makes it negative.
+        Noisy mean squared distance of a row to its center; 0 if noise makes it negative.
     n_rounds_ : int
         Number of rounds: 0, 8, or 9 after a projection.
 
@@ -183,7 +183,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     References
     ----------
     V. Schellekens, A. Chatalic, F. Houssiau, Y.-A. de Montjoye, L. Jacques and R. Gribonval,
-    "Differentially private compressive k-means", ICASSP 2019. The Gaussian decoder, the normal
+    "Differentially private compressive k-means", ICASSP 2019. The Gaussian decoder, the Gaussian
     noise and the choice of scale are this project's.
 
     Examples
@@ -243,18 +243,18 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     def partial_fit(
         self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
     ) -> Self:
-        """Add rows that were not seen before, and find centers anew.
+        """Add rows that were not seen before, and find the centers again.
 
-        The paper's protocol with one device a call: rows are sketched with the frequencies of the
-        first call, which alone pays for their scale, noise is added for these rows, and the private
-        sketch is merged with those before. Each row is in one call, so the privacy of all calls is
-        that of one (parallel composition); calls must not overlap, and which rows come in which
-        call must not depend on other rows. Noise adds up over calls: few large calls serve better
-        than many small ones.
+        This is the paper's protocol with one device per call. The rows are sketched with the
+        frequencies of the first call, noise is added, and the sketch is merged with the earlier
+        ones. Only the first call spends budget on the scale of the frequencies. Each row is in one
+        call, so the guarantee of all calls is that of one (parallel composition). Calls must not
+        overlap, and the call of a row must not depend on other rows. Noise adds up: few large calls
+        are better than many small ones.
 
-        Parameters and errors are those of `fit`; all calls need the same number of features, and
-        the first at least as many rows as there are clusters, where their number is public. With
-        groups all calls have them, and all rows of a group come in one.
+        Parameters and errors are those of `fit`. All calls need the same number of features, and
+        the first at least as many rows as clusters if their number is public. With groups, all
+        calls have them, and all rows of a group are in one.
         """
         first = not hasattr(self, "sketch_")
         records = self._records(X, groups, reset=first)
@@ -278,8 +278,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     ) -> StandardErrors:
         """Return how far noise and sampling may have moved centers and weights.
 
-        It is told from what was released, at no budget. Parameters and errors are those of
-        `privclust.decoding.standard_errors`.
+        They are computed from released values, at no privacy loss. Parameters and errors are those
+        of `privclust.decoding.standard_errors`.
 
         Raises
         ------
@@ -295,12 +295,12 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     def _records(self, X, groups=None, reset=True):
         relation = Neighbours.of(self.neighbours)
         if self.epsilon is None or self.bounds is None:
-            relation = Neighbours.REPLACE_ONE  # mean or box are taken from rows: there must be some
+            relation = Neighbours.REPLACE_ONE  # the mean or the bounds of the rows need some rows
         types = [np.float64, np.float32]
         return private_records(self, X, groups, dtype=types, neighbours=relation, reset=reset)
 
     def _start(self, records, last_round):
-        """Choose where to look and the frequencies, from nothing, a pilot or the rows."""
+        """Choose bounds, projection and frequencies; release a pilot if they need one."""
         X, groups = records.rows, records.groups
         d = X.shape[1]
         self._box_of_data, self._leaks = box_of_fit(X, bounds_of(self), self.epsilon)
@@ -327,7 +327,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._frequencies = cluster_frequencies(*sizes, self._data_moments, self._rng)
 
     def _sizes(self, d, last_round, unit):
-        """Return the numbers of directions and frequencies; choose noise and a round's share."""
+        """Return the numbers of directions and frequencies; choose noise and the rounds' share."""
         k = self._most_clusters
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
@@ -345,14 +345,14 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     @property
     def _most_clusters(self):
-        """The number of clusters, or the most that it is chosen from."""
+        """The number of clusters, or the largest that may be chosen."""
         return self.max_clusters if self.n_clusters == _AUTO else self.n_clusters
 
     def _round_pays(self, d):
-        """Return whether the pilot says that a last round, without a projection, pays.
+        """Return whether the pilot predicts that rounds without a projection lower the loss.
 
-        A noisy number of records counts as `_CAUTION` standard deviations less: where the number is
-        overestimated, rounds move centers by noise.
+        A noisy number of records is reduced by `_CAUTION` standard deviations: if it is too high,
+        rounds move centers by noise.
         """
         k, pilot = self._most_clusters, self._pilots[0]
         n_samples = self._budget.n_samples(self._n_counted, pilot)
@@ -373,7 +373,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return Sketch.from_feature_sums(sums.add(rows, groups))
 
     def _add(self, records, before):
-        """Sketch rows, add noise, merge with the sketch before (or None), and find centers."""
+        """Sketch rows, add noise, merge with an earlier sketch (or None), and find centers."""
         X, groups = records.rows, records.groups
         if before is not None:
             of_call = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours")}
@@ -385,7 +385,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         sketch = self._release(exact, self._noise_of_sketch)
         self._merged = sketch if before is None else before + sketch
         bounds = None if box is None else (box.low, box.high)
-        # of a release, starts follow from the released sums: the same sums, the same clusters
+        # for release, starts are derived from the released sums: same sums, same clusters
         of_starts = None if self.random_state is None else self._rng
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
         where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
@@ -413,7 +413,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         rounds = [round_.noise for round_ in self._rounds]
         whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
         self.guarantee_ = with_left_out(whole, self._lines)
-        # its frequencies tell of the pilot too, so that it promises what the whole fit does
+        # the frequencies depend on the pilot: the sketch has the guarantee of the whole fit
         private = self._merged.noise is not None
         self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
         self.labels_ = records.labels(nearest_center(X, self.cluster_centers_))
@@ -421,13 +421,13 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return self
 
     def _has_covariances(self, n_features):
-        """Return whether clusters may have covariances: a round mends much, and they cost time."""
+        """Return whether to fit covariances: rounds correct most errors, and they are slow."""
         if not self._round_share:
             return True
         return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
 
     def _after_rounds(self, rows, decoded, records):
-        """Take the last rounds, and return which clusters are detected after them as well."""
+        """Run the rounds; return `decoded` with the clusters that they detect as well."""
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
         source = self._budget.source(self._rng)
@@ -447,7 +447,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return replace(decoded, is_detected=(decoded.is_detected | is_split) & detected)
 
     def _check_noise(self, decoded):
-        """Say what noise hides, if there is any, and whether data lie outside the bounds."""
+        """Set the attributes on detection; warn of hidden clusters and of data outside bounds."""
         box = self._seen_box
         elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
         decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
@@ -462,7 +462,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     def _moments(self, rows, groups):
         if self.epsilon is None:
             mean, variances = (f(axis=0, dtype=np.float64) for f in (rows.mean, rows.var))
-            least = float(variances.max()) * 1e-12 or 1.0  # rows that are all equal set no scale
+            least = float(variances.max()) * 1e-12 or 1.0  # equal rows have no scale
             return Moments(mean, np.maximum(variances, least)), []
         if self.variance is not None:
             return None, []
@@ -472,7 +472,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return moments_of_pilot(pilot, box, rng), [pilot]
 
     def _release(self, exact, noise):
-        """Return a sketch with noise, if there is any, of as many records as may be known."""
+        """Return a sketch with noise, if any, and with the public or released record count."""
         if noise is None:
             return exact
         sketch = exact.with_noise(noise, self._budget.source(self._rng))
@@ -481,14 +481,14 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return replace(sketch, n_samples=float(self._n_counted))
 
     def _charge(self, records, m, n_pilot=0, before=None):
-        """Charge what a call will release: a sketch and, of so many frequencies, a pilot.
+        """Charge the releases of a call: a sketch and, with `n_pilot` frequencies, a pilot.
 
-        The sketch is to be merged with the one before, if there is any. The number of records that
-        are left out is released.
+        The sketch will be merged with the one before, if any. The number of records left out is
+        released.
         """
         others = self.left_out_ if before is not None else None
         self.left_out_, self._lines = None, ()
-        self._n_counted = None  # where it is private, that of the noisy sketch is used
+        self._n_counted = None  # if it is private, the noisy sketch has an estimate
         if self._budget.relation is Neighbours.REPLACE_ONE:
             self._n_counted = records.n_counted
         self._noise_of_sketch = self._budget.measurement(m, self._share)
@@ -500,8 +500,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._noise_of_pilot = self._budget.measurement(n_pilot, PILOT_SHARE)
             pilots = [self._budget.promise(self._noise_of_pilot)]
         if before is not None:
-            check_alike(before.guarantee, sums)  # now, not when noise has been paid for
-        # whatever takes the place of a round costs the same
+            check_alike(before.guarantee, sums)  # before budget is spent
+        # a larger sketch in place of rounds has the same privacy loss
         rounds = self._budget.round_noises(self._round_share) if self._round_share else []
         promise = self._budget.composed(sums, pilots, rounds, self._leaks)
         left_out = LeftOutCount.alongside(promise, records)
@@ -514,7 +514,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self.left_out_ = others + self.left_out_
 
     def _check_parameters(self, records):
-        """Raise a ValueError; records are None where there may be fewer than clusters."""
+        """Raise a ValueError; records are None if there may be fewer than clusters."""
         is_public = self.epsilon is None or (
             Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
         )

@@ -40,7 +40,7 @@ from privclust.privacy.sensitivity import Sensitivity, check_neighbours, root_ab
 
 @dataclass(frozen=True)
 class _Ball:
-    """The ball of a norm bound: rows in units of it have norm 1 at most, as they are rounded."""
+    """The ball of a norm bound. In its units rows have norm at most 1, even after rounding."""
 
     n_features: int
     radius: float
@@ -52,7 +52,7 @@ class _Ball:
 
     @cached_property
     def units(self):
-        """What rows are measured in along each axis."""
+        """Unit of the rows along each axis."""
         return np.full(self.n_features, self.radius * self._margin)
 
     def clipped(self, centers):
@@ -60,11 +60,11 @@ class _Ball:
         return centers / np.maximum(norms * self._margin, 1.0)
 
     def l1(self):
-        """Of (1, x)."""
+        """Bound the norm of (1, x)."""
         return 1.0 + math.sqrt(self.n_features), "|(1, x)|_1 <= 1 + sqrt(d)"
 
     def l2(self, neighbours):
-        """Of (1, x) put in or taken out, or of one exchanged for another."""
+        """Bound the change by one (1, x) that is added or replaced."""
         if neighbours is Neighbours.ADD_REMOVE:
             return math.sqrt(2.0), "|(1, x)|^2 <= 2"
         return 2.0, "|(1, x)|^2 <= 2 and (1, x)'(1, x') >= 0"
@@ -83,7 +83,7 @@ class _Cube:
 
     @cached_property
     def offset(self):
-        """What rows are measured from."""
+        """Origin of the rows."""
         return self.box.center
 
     @cached_property
@@ -95,11 +95,11 @@ class _Cube:
         return np.clip(centers, -1.0, 1.0)
 
     def l1(self):
-        """Of (1, u)."""
+        """Bound the norm of (1, u)."""
         return 1.0 + len(self.box.low), "|(1, u)|_1 <= 1 + d in the cube"
 
     def l2(self, neighbours):
-        """Of (1, u) put in or taken out, or of one exchanged for another."""
+        """Bound the change by one (1, u) that is added or replaced."""
         d = len(self.box.low)
         if neighbours is Neighbours.ADD_REMOVE:
             return root_above(1.0 + d), "|(1, u)|^2 <= 1 + d in the cube"
@@ -111,10 +111,10 @@ class _Cube:
 class DPLloyd(PrivateEstimator, CenterClusterer):
     r"""k-means by noisy iterations of Lloyd's algorithm (DPLloyd).
 
-    Each of `max_iter` iterations assigns rows to their nearest center and releases, with noise, how
-    many there are (:math:`n_k`) and their sum (:math:`s_k`), all clusters at once; the center
-    becomes :math:`s_k / \max(n_k, 1)`. With rows of norm at most R, in units of R, a row changes
-    the pair :math:`(n, s)` by at most, over all clusters,
+    Each of `max_iter` iterations assigns rows to their nearest center. It releases, for all
+    clusters at once, their noisy numbers :math:`n_k` and sums :math:`s_k`; the new center is
+    :math:`s_k / \max(n_k, 1)`. Rows have norm at most R. In units of R, one row changes the pairs
+    :math:`(n, s)` of all clusters by at most
 
     ==========  ============================  ===================  ===============================
     accounting  neighbours, norm              ball of radius R     box, in units of half widths
@@ -125,57 +125,55 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     others      replace-one, l2               2                    2 sqrt d
     ==========  ============================  ===================  ===============================
 
-    Sums are exact, of rows that are measured in these units and rounded one by one: what a row
-    changes them by depends on that row and the released centers alone, to the last bit, and is
-    within the table.
+    Rows are rounded one by one in these units, and their sums are exact. So the change by a row
+    depends only on that row and the released centers, to the last bit, and is within the table.
 
-    With groups, such as persons with several rows each, every row of n counts 1 / n: centers are
-    those of data in which every group weighs the same, and what one group changes is within the
-    table as well (``privclust.privacy.groups``).
+    With groups, such as persons with several rows each, each of the n rows of a group has weight
+    1 / n. All groups then weigh the same, and the change by one group is within the table as well
+    (``privclust.privacy.groups``).
 
     Pure accounting adds Laplace noise of scale (sensitivity) J / epsilon. The others add Gaussian
-    noise, of which less is needed where d or J is large: with 10 features in the ball, epsilon 1
-    and a delta of 1e-6, ``"pld"`` has a third of the deviation of ``"pure"``.
-    ``variant="paper"`` is add-remove with Laplace noise of scale (d + 1) J / epsilon, in the ball
-    as in the box.
+    noise, which is smaller if d or J is large: with 10 features in the ball, epsilon 1 and a delta
+    of 1e-6, ``"pld"`` has a third of the standard deviation of ``"pure"``. ``variant="paper"`` is
+    add-remove with Laplace noise of scale (d + 1) J / epsilon, in the ball and in the box.
 
     Parameters
     ----------
     n_clusters : int
     epsilon : float
-        Budget of the whole fit in nats; with ``accounting="cdp"`` the mean loss of
+        Privacy parameter of the whole fit, in nats; with ``accounting="cdp"`` the mean loss of
         :math:`(\epsilon, \sqrt{2 \epsilon})`-CDP.
     delta : float
         Used by ``accounting="pld"``.
     accounting : {"pure", "pld", "cdp"}
         Pure epsilon-DP, (epsilon, delta)-DP or CDP.
     variant : {"corrected", "paper"}
-        ``"paper"``: the noise of Su et al. (2016) as the DP-EM paper uses it, for rows added or
-        removed, centers left where the noise puts them. ``"corrected"``: noise by the table,
-        centers clipped to the ball or box, which is free.
+        ``"paper"``: the noise of Su et al. (2016) as the DP-EM paper uses it, for add-remove;
+        centers are not clipped. ``"corrected"``: noise by the table; centers are clipped to the
+        ball or box, at no privacy loss.
     neighbours : {"replace_one", "add_remove"} or None
-        For which neighbours the noise is. None: ``"replace_one"``, and ``"add_remove"`` with
+        Neighbouring relation. None: ``"replace_one"``, or ``"add_remove"`` with
         ``variant="paper"``, which has no other.
     max_iter : int
         J, fixed in advance.
     norm_bound : float or None
-        Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
-        and leaves no guarantee, unless `bounds` are given.
+        Largest Euclidean norm of a row, known without the data. None computes it from the data,
+        with a warning and without a guarantee, unless `bounds` are given.
     bounds : (low, high), mapping or None
-        Box that rows lie in, known without the data, in place of `norm_bound`: numbers or arrays
-        of shape (n_features,); or (low, high) for each column of a frame, by its name.
+        Lower and upper bound of the features, known without the data, in place of `norm_bound`:
+        numbers or arrays of shape (n_features,); or (low, high) for each column of a frame, by its
+        name.
     out_of_bounds : {"clip", "error"}
-        What happens to rows outside: clipped to the ball or box, with a warning, or refused. With
-        ``"clip"`` and declared bounds any row is taken; of a row with infinite entries only those
-        count. An error for a refused row is outside the guarantee.
+        Rows outside are clipped to the ball or box, with a warning, or refused by an error. With
+        ``"clip"`` and declared bounds any row is accepted; if a row has infinite entries, only
+        those count. That a row was refused is not covered by the guarantee.
     init : {"uniform", "separated"}, None or array-like of shape (n_clusters, n_features)
         ``"uniform"`` or None: uniform in the ball or box. ``"separated"``: the start of Su et al.,
         away from each other and from the border
         (`privclust.privacy.bounds.separated_points`). An array must not depend on the data.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
+        and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -183,13 +181,13 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
     labels_ : ndarray of shape (n_samples,)
-        Nearest center of each row of X. These are not private: they stay with who holds the rows,
-        and are left out of pickles.
+        Index of the nearest center of each row of X; -1 for a row that is left out. Not private: do
+        not publish it. Pickles do not contain it.
     is_detected_ : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise: its noisy count is above 3 standard deviations, and
-        noise moves its center by less than a quarter of the distance to the next.
+        Whether a cluster is distinguishable from noise: its noisy count is above 3 standard
+        deviations, and noise moves its center by less than a quarter of the distance to the next.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
+        Noisy number of rows (of persons, with `groups`) that are left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_iter_ : int
@@ -261,10 +259,10 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     def one_round(
         self, X: np.ndarray, centers: np.ndarray, groups: ArrayLike | None = None
     ) -> tuple[FixedPoint, Measurement]:
-        """Return what an iteration releases, before noise, and the noise, priced for all.
+        """Return the exact counts and sums of an iteration, and their noise, for all iterations.
 
-        Centers (n_clusters, n_features), and the counts and sums (n_clusters, 1 + n_features) that
-        are released, are in units of the domain: the ball's radius, or half of the box's widths.
+        Centers (n_clusters, n_features), and counts and sums (n_clusters, 1 + n_features), are in
+        units of the domain: the radius of the ball, or the half-widths of the box.
         """
         rows, domain, _ = self._domain(X)
         parts = by_size(checked_groups(groups, X), rows)
@@ -287,7 +285,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         warn_of_noise(noise_message(self.is_detected_, advice))
 
     def _domain(self, X):
-        """Return rows within the ball or box, that domain, and what the data told of it."""
+        """Return rows within the ball or box, that domain, and the leaks of choosing it."""
         if self.bounds is None:
             rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
             return rows, _Ball(X.shape[1], radius), leaks
@@ -296,7 +294,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         return rows, _Cube(box), leaks
 
     def _noise(self, domain, n_features):
-        """Return what counts and sums in units of the domain get in each iteration."""
+        """Return the noise of counts and sums, in units of the domain, in each iteration."""
         n_iter, neighbours = self.max_iter, self._relation()
         l2, l2_proof = domain.l2(neighbours)
         if self.accounting == "pure":
@@ -316,7 +314,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         return Gaussian.of_share(Sensitivity(l2, "l2", neighbours, l2_proof), share, n_iter)
 
     def _relation(self):
-        """Return the neighbour relation, which the printed noise decides for itself."""
+        """Return the neighbouring relation: the printed noise has its own default."""
         if self.neighbours is not None:
             return Neighbours.of(self.neighbours)
         return Neighbours.ADD_REMOVE if self.variant == "paper" else Neighbours.REPLACE_ONE
@@ -348,7 +346,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
 
 
 def _released(parts, domain, centers):
-    """Return counts and sums, in units of the domain, of parts of rows by their nearest center."""
+    """Return exact counts and sums of rows by nearest center, in units of the domain."""
     in_rows = domain.offset + centers * domain.units
 
     def of_rows(rows):

@@ -25,7 +25,7 @@ from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_
 from privclust.privacy.noise import noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
-_SIZE_SHARE = 0.01  # of the budget, for the number of rows where that is private
+_SIZE_SHARE = 0.01  # share of the budget for the number of rows, if that is private
 
 
 @dataclass(eq=False, repr=False)
@@ -36,55 +36,54 @@ class EUGkM(PrivateEstimator, CenterClusterer):
 
     .. math:: M = (N \epsilon / 10)^{2 d / (2 + d)}
 
-    equal cells, the rows in each are counted in one pass, and the counts released with noise. All
-    that follows sees these counts alone: k-means on the middles of the cells, weighted by their
+    equal cells. The rows in each are counted in one pass, and the noisy counts are released.
+    Everything else is computed from them: k-means on the middles of the cells, weighted by their
     noisy counts, from `n_init` starts.
 
-    The formula balances the noise of many cells against the coarseness of few. Its epsilon is that
-    of Laplace noise on counts of which one row changes one by 1; where the noise is other, the
-    epsilon of Laplace noise with the same standard deviation :math:`\sigma` takes its place,
-    :math:`\sqrt 2 / \sigma`.
+    The formula balances the noise of many cells against the coarseness of few. It is for Laplace
+    noise of scale :math:`1 / \epsilon`. Other noise, of standard deviation :math:`\sigma`, has the
+    epsilon of Laplace noise with the same deviation, :math:`\sqrt 2 / \sigma`.
 
     ===========  ==================  ==============================  ============================
     neighbours   `delta`             sensitivity of the counts       noise on each count
     ===========  ==================  ==============================  ============================
     add_remove   0                   l1, 1                           Laplace, scale 1 / epsilon
     replace_one  0                   l1, 2 (one less, one more)      Laplace, scale 2 / epsilon
-    add_remove   above 0             l2, 1                           normal, analytic calibration
-    replace_one  above 0             l2, sqrt 2                      normal, analytic calibration
+    add_remove   above 0             l2, 1                           Gaussian, analytic
+    replace_one  above 0             l2, sqrt 2                      Gaussian, analytic
     ===========  ==================  ==============================  ============================
 
-    The number of rows N sets M. For replaced rows it is public. For rows added or removed it is
-    not: without `n_samples`, a hundredth of the budget goes to a noisy count of the rows. (It is
-    then known to :math:`100 / \epsilon`, a small part of any N that allows for more than some
-    twenty cells; the counts' noise grows by one per cent.)
+    M depends on the number of rows N. With replace-one N is public. With add-remove it is private:
+    without `n_samples`, 1 % of the budget is spent on a noisy count of the rows. (Its error is
+    about :math:`100 / \epsilon`, small compared with any N that gives more than about 20 cells; the
+    noise of the counts grows by 1 %.)
 
-    With groups, such as persons with several rows each, every row of n counts 1 / n, and N is the
-    number of groups. What a group adds to the counts is a mean of what rows add, so that the table
-    holds for groups (``privclust.privacy.groups``); centers are those of data in which every group
-    weighs the same.
+    With groups, such as persons with several rows each, each of the n rows of a group has weight
+    1 / n, and N is the number of groups. A group adds to the counts the mean of its rows'
+    contributions, so the table holds for groups (``privclust.privacy.groups``), and all groups
+    weigh the same.
 
-    One row changes one or two counts, however many there are, so Laplace noise is usually the
-    smaller here: at epsilon 1, Gaussian noise with a delta of 1e-6 has twice its deviation or more.
+    One row changes at most two counts, however many there are, so Laplace noise is usually smaller
+    here: at epsilon 1, Gaussian noise with a delta of 1e-6 has at least twice its deviation.
 
     Parameters
     ----------
     n_clusters : int
         k.
     epsilon : float
-        In nats.
+        Privacy parameter, in nats.
     delta : float
-        0 for pure epsilon-DP by Laplace noise; in (0, 1) for (epsilon, delta)-DP by Gaussian noise.
+        0 for pure epsilon-DP with Laplace noise; in (0, 1) for (epsilon, delta)-DP with Gaussian.
     neighbours : {"replace_one", "add_remove"}
     bounds : (low, high), mapping or None
-        Box that rows lie in, known without the data: numbers or arrays of shape (n_features,); or
-        (low, high) for each column of a frame, by its name. None takes it from the data, warns, and
-        leaves no guarantee.
+        Lower and upper bound of the features, known without the data: numbers or arrays of shape
+        (n_features,); or (low, high) for each column of a frame, by its name. None computes them
+        from the data, with a warning and without a guarantee.
     out_of_bounds : {"clip", "error"}
         Rows outside are counted in the nearest cell, with a warning, or refused. With ``"clip"``
-        and declared bounds any row is taken. An error for a refused row is outside the guarantee.
+        and declared bounds any row is accepted. A refusal is not covered by the guarantee.
     n_samples : int or None
-        N where it is known without the data, if roughly. None: the number of rows, see above.
+        N, if it is roughly known without the data. None: the number of rows, see above.
     init : "separated" or array-like of shape (n_clusters, n_features)
         ``"separated"``: random centers away from each other and from the border
         (`privclust.privacy.bounds.separated_points`). An array must not depend on the data and is
@@ -97,9 +96,8 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     max_cells : int
         A grid with more cells is refused. Memory is about 24 bytes a cell.
     missing : {"drop", "middle"}
-        What becomes of a row with an entry that is missing (NaN, None) or cannot be read as a
-        number. ``"drop"``: the row contributes nothing, and `left_out_` says how many there are.
-        ``"middle"``: the entry counts as the middle of the bounds, and all rows count.
+        A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
+        and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction. Noise for
         release takes about 30 microseconds a cell: half a minute for 10^6 cells.
@@ -109,13 +107,13 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Within the box.
     labels_ : ndarray of shape (n_samples,)
-        Nearest center of each row of X. These are not private: they stay with who holds the rows,
-        and are left out of pickles.
+        Index of the nearest center of each row of X; -1 for a row that is left out. Not private: do
+        not publish it. Pickles do not contain it.
     is_detected_ : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise: its total is above 3 standard deviations, and noise
-        moves its center by less than a quarter of the distance to the next, about.
+        Whether a cluster is distinguishable from noise: its total is above 3 standard deviations,
+        and noise moves its center by less than about a quarter of the distance to the next.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (of persons, with `groups`) that are left out; see
+        Noisy number of rows (of persons, with `groups`) that are left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
     n_cells_ : int
@@ -123,7 +121,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     grid_shape_ : tuple of int
         Cells along each axis.
     noisy_counts_ : ndarray of shape (n_cells_,)
-        What was released, signed, in C order.
+        The released counts, signed, in C order.
     n_iter_ : int
         Updates of the centers from the start that was kept.
 
@@ -131,10 +129,10 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     -----
     Noisy counts stay signed, as in the authors' code: setting negative ones to 0 adds a bias to
     every empty cell, and most cells of a fine grid are empty. A weighted mean over signed counts
-    needs two rules. A cluster whose total is no more than the standard deviation of its noise,
-    :math:`\sigma` times the root of its number of cells, stays where it was: its mean would be
-    noise. Other means are clipped to the box. Neither looks at the data again. The iteration need
-    not lower the sum of squared errors, which may be negative, so it may end by `max_iter`.
+    needs two rules. A cluster stays where it was if its total is at most the standard deviation of
+    its noise, :math:`\sigma` times the root of its number of cells: its mean would be noise. Other
+    means are clipped to the box. Both rules use released counts only. The sum of squared errors may
+    be negative and need not fall, so the iteration may end by `max_iter`.
 
     References
     ----------
@@ -216,10 +214,10 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         warn_of_noise(noise_message(self.is_detected_))
 
     def _noise(self, part):
-        """Return what counts get at a part of the budget.
+        """Return the noise of counts at a share of the budget.
 
-        Also the epsilon of Laplace noise with this deviation on counts that change by 1. The parts
-        are of epsilon or of rho, which add up to those of the budget.
+        Also the epsilon of Laplace noise with this deviation on counts that change by 1. Shares are
+        those of epsilon or of rho, which add up over releases.
         """
         relation = self._relation()
         is_replaced = relation is Neighbours.REPLACE_ONE

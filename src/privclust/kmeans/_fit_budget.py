@@ -1,4 +1,4 @@
-"""The budget of a fit: which part each release gets, and what all promise together."""
+"""The budget of a fit: the share of each release, and the guarantee of all together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGE = "entries that are too large for phases count as the largest that are no
 
 @dataclass(frozen=True)
 class FitBudget:
-    """An epsilon, a delta and a kind of noise for all releases of a fit, whose shares add up."""
+    """The epsilon, delta and kind of noise that all releases of a fit share."""
 
     epsilon: float | None
     delta: float
@@ -35,7 +35,7 @@ class FitBudget:
 
     @classmethod
     def of(cls, estimator, n_frequencies: int, unit: str = ROW) -> FitBudget:
-        """Return the budget of `CompressiveKMeans`; the larger sketch decides on the noise."""
+        """Return the budget of `CompressiveKMeans`; the size of the sketch decides on the noise."""
         how = estimator.neighbours, estimator.epsilon, estimator.delta
         noise = estimator.noise
         if estimator.epsilon is not None and noise == "auto":
@@ -57,12 +57,12 @@ class FitBudget:
         return is_seeded(noise_source(self.random_state))
 
     def n_samples(self, n_counted: float, sketch: Sketch) -> float:
-        """Return the number of records that count, as far as it is known."""
+        """Return the number of records that count: public, or the noisy one of a sketch."""
         is_public = self.relation is Neighbours.REPLACE_ONE
         return float(n_counted if is_public else sketch.n_samples)
 
     def measurement(self, n_frequencies: int, share: float) -> SketchMeasurement | None:
-        """Return the noise of a sketch on a share of the budget; None if no noise is asked for."""
+        """Return the noise of a sketch at a share of the budget; None without an epsilon."""
         if self.epsilon is None:
             return None
         return measurement(
@@ -82,7 +82,7 @@ class FitBudget:
         return noise_source(None if self.random_state is None else rng)
 
     def round_noises(self, share: float, parts: Sequence[float] = (1.0,)) -> list[Gaussian]:
-        """Return the noises of rounds on parts of a share of the budget."""
+        """Return the noise of each round, with these fractions of a share of the budget."""
         how = self.relation, self.epsilon, self.delta
         return [round_noise(*how, share * part) for part in parts]
 
@@ -93,7 +93,7 @@ class FitBudget:
         rounds: Sequence[Gaussian],
         leaks: tuple[str, ...],
     ) -> Guarantee:
-        """Return what sums, pilots and the noises of rounds promise together, and what leaks."""
+        """Return the guarantee of sums, pilots and rounds together, with the leaks."""
         if self.epsilon is None or sums is None:
             caveats = ("no noise was asked for",)
             return Guarantee("none", self.relation, caveats=caveats, unit=self.unit)

@@ -12,15 +12,15 @@ from privclust.core.lloyd import BLOCK, find_nearest
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import UNIT_BITS, Groups
 
-_CELL_BYTES = 24  # counts, noise and their sum
-_CELL_COUNT_TOLERANCE = 1e-12  # relative, of M
+_CELL_BYTES = 24  # memory of a cell: its count, its noise and their sum
+_CELL_COUNT_TOLERANCE = 1e-12  # relative rounding error of M that is allowed for
 
 
 def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tuple[int, ...]:
     r"""Return the cells along each axis for :math:`M = (N \epsilon / 10)^{2 d / (2 + d)}` cells.
 
-    Every axis has the d-th root of M, rounded down, and the first axes, until there are at least
-    M cells, one more; at least one each. Raises a ValueError if that is more than `max_cells`.
+    Every axis gets the d-th root of M, rounded down, at least 1. The first axes get one more, until
+    there are at least M cells. Raises a ValueError if there are more than `max_cells`.
     """
     log_cells = 2.0 * d / (2.0 + d) * (math.log(n_samples) + math.log(epsilon / 10.0))
     if log_cells > math.log(max_cells) + 1.0:
@@ -51,18 +51,18 @@ class Grid:
         self.box, self.shape = box, shape
         self._shape = np.array(shape, dtype=np.int64)
         steps = 2.0 * box.half_widths / self._shape
-        # an axis on which a box taken from the data is flat has all rows in its first cell
+        # bounds computed from the data may be flat: all rows are then in the first cell
         self._inverse_steps = np.divide(1.0, steps, out=np.zeros(len(shape)), where=steps > 1e-300)
         self._middles = np.zeros((len(shape), max(shape)))
         for j, m in enumerate(shape):
             self._middles[j, :m] = box.low[j] + (np.arange(m) + 0.5) * steps[j]
 
     def histogram(self, X: np.ndarray, groups: Groups | None = None) -> np.ndarray | FixedPoint:
-        """Return the number of rows in each cell, or of groups by parts, shape (n_cells,).
+        """Return the number of rows in each cell, or the sum of group units, shape (n_cells,).
 
-        A row outside the box belongs to the cell nearest to it, one on a border between two cells
-        to the upper; an entry that is NaN counts as the middle of the box. A row's cell depends on
-        that row alone, bit for bit. Each row of a group counts its `Groups.units`.
+        A row outside the box belongs to the nearest cell, a row on a border between two cells to
+        the upper one. NaN counts as the middle of the box. The cell of a row depends on no other
+        row, bit for bit. Each row of a group counts its `Groups.units`.
         """
         where = X, self.box.low, self._inverse_steps, self._shape
         if groups is None:
@@ -76,10 +76,10 @@ class Grid:
     def statistics(
         self, counts: np.ndarray, centers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Assign cells to their nearest center and sum them up, weighted by counts of any sign.
+        """Assign cells to their nearest center; return sums weighted by counts of any sign.
 
-        Returns for the clusters the sums of counts (k,), the numbers of cells (k,) and the sums of
-        counts times the middles of the cells (k, d), and the sum of counts times squared distances.
+        Returns for each cluster the sum of counts (k,), the number of cells (k,) and the sum of
+        counts times middles of cells (k, d), then the sum of counts times squared distances.
         """
         totals, n_cells = np.zeros(len(centers)), np.zeros(len(centers))
         sums = np.zeros(centers.shape)
@@ -119,8 +119,8 @@ def _cell(X, i, low, inverse_steps, shape):
 def _assign_cells(counts, middles, shape, centers, totals, n_cells, sums):
     """Add to totals, n_cells and sums, in the order of the cells; return the error.
 
-    One loop adds up, not `privclust.core.lloyd.add_to_clusters`: weights and numbers of cells in
-    a loop each would take half as long again.
+    One loop does all sums: separate loops by `privclust.core.lloyd.add_to_clusters` would take half
+    as long again.
     """
     d = shape.size
     place = np.zeros(d, dtype=np.int64)

@@ -21,13 +21,13 @@ from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.core.validation import GROUPS, NOT_NEGATIVE, as_generator, check_parameters
 from privclust.privacy.estimator import takes_any_row, validated, warn_of_score
 
-_LARGEST = 1e100  # coordinates whose squares can be summed up
+_LARGEST = 1e100  # largest coordinate: the squares can be summed without overflow
 
 
 class CenterClusterer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
-    """A row belongs to the nearest of `cluster_centers_`, which `fit` of a subclass sets."""
+    """Base of clusterers that assign a row to the nearest of `cluster_centers_`."""
 
     cluster_centers_: np.ndarray
     labels_: np.ndarray
@@ -46,7 +46,7 @@ class CenterClusterer(
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return minus the sum of squared distances of rows to their nearest center.
 
-        It is of these rows, without noise: neither it nor what is chosen by it is private.
+        It is computed from these rows without noise: it is not private, nor is a choice by it.
 
         Parameters
         ----------
@@ -58,8 +58,8 @@ class CenterClusterer(
         Warns
         -----
         PrivacyLeakWarning
-            If the centers are private: a search over parameters that goes by scores of private rows
-            costs more than the fits, and no guarantee counts that.
+            If the centers are private: a search over parameters by scores of private rows has a
+            larger privacy loss than the fits, which no guarantee covers.
         """
         check_is_fitted(self)
         warn_of_score(self)
@@ -71,7 +71,7 @@ class CenterClusterer(
         return len(self.cluster_centers_)
 
     def _validated(self, X):
-        """Check that the estimator is fitted and that X fits it; any row that counts in a fit."""
+        """Check that the estimator is fitted, and return X; accept the rows that `fit` accepts."""
         check_is_fitted(self)
         finite: bool | str = not takes_any_row(self)
         if not finite and getattr(self, "missing", "middle") == "drop":
@@ -84,13 +84,13 @@ class CenterClusterer(
 class LloydKMeans(CenterClusterer):
     r"""k-means by Lloyd's algorithm, the best of several starts. Not private.
 
-    Minimises eq. (1), :math:`\sum_i \min_j \|x_i - c_j\|^2`, by turns of assigning rows to their
-    nearest center and moving centers to the mean of their rows. This is the reference of the
-    compressive k-means paper, "Lloyd's k-means" with 3 replicates in Matlab, whose default start is
-    k-means++; hence the defaults here.
+    Minimises eq. (1), :math:`\sum_i \min_j \|x_i - c_j\|^2`: assigns rows to their nearest center
+    and moves centers to the mean of their rows, in turns. The defaults are those of the reference
+    of the compressive k-means paper, "Lloyd's k-means" with 3 replicates in Matlab, which starts
+    from k-means++.
 
     A pass over 10^7 rows with n_features = n_clusters = 10 takes about 0.2 s on one core. float32
-    rows are not copied. Beyond X, memory is 8 bytes a row for labels and as much while k-means++
+    rows are not copied. Beyond X, memory is 8 bytes a row for labels, and another 8 while k-means++
     draws a start.
 
     Parameters
@@ -98,8 +98,8 @@ class LloydKMeans(CenterClusterer):
     n_clusters : int
         k.
     n_init : int
-        Number of starts (replicates); the one of least inertia is kept, the first of equals. A
-        given start is run once.
+        Number of starts (replicates); the one of least inertia is kept, the first if several are
+        equal. A given start is run once.
     init : {"k-means++", "random_rows"} or array-like of shape (n_clusters, n_features)
         ``"k-means++"``: the first center is a row drawn uniformly, each further one a row drawn
         with probability proportional to its squared distance to the nearest center so far.
@@ -107,8 +107,8 @@ class LloydKMeans(CenterClusterer):
     max_iter : int
         Most updates of the centers from one start.
     tol : float
-        Ends a run when an update lowers the inertia by this part of it or less. 0: only when it no
-        longer falls, or no center moves, which is when assignments no longer change.
+        Relative decrease of the inertia at or below which a run ends. 0: a run ends when the
+        inertia no longer falls, or no center moves.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
 
     Attributes
@@ -122,8 +122,8 @@ class LloydKMeans(CenterClusterer):
 
     Notes
     -----
-    A cluster that has lost its rows takes the row farthest from its own center as its new one
-    (several such clusters: the farthest, the next, ...; of equals the first row).
+    The new center of an empty cluster is the row farthest from its own center (several such
+    clusters: the farthest, the next, ...; the first of equal rows).
 
     References
     ----------
@@ -197,7 +197,7 @@ class LloydKMeans(CenterClusterer):
 
 
 def checked_centers(name: str, centers, shape: tuple[int, int]) -> np.ndarray:
-    """Return centers that a user gave as a new float64 array; a ValueError says what is wrong."""
+    """Return given centers as a new float64 array; raise a ValueError if they are not valid."""
     try:
         array = np.array(centers, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-r"""Whether clusters are more than what noise makes up by itself, told from what was released.
+r"""Which clusters are distinguishable from noise, computed from released values.
 
-A cluster's noisy count may be of no rows at all (`privclust.privacy.hidden`), and a center that
-noise moves by more than a quarter of its distance to the next may be the next. Such clusters are
-not *detected*, and fits that have some warn.
+A noisy count may be positive without any rows (`privclust.privacy.hidden`), and a center that noise
+moves by more than a quarter of the distance to the next cannot be distinguished from it. Such
+clusters are not *detected*, and fits with such clusters warn.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from privclust.privacy.hidden import COUNT_DEVIATIONS
 
+# a detected center is this many standard deviations of its noise from the next
 CENTER_DEVIATIONS = 4.0
 
 
@@ -21,11 +22,11 @@ def detected_clusters(
     centers: np.ndarray,
     extent: float | np.ndarray,
 ) -> np.ndarray:
-    """Return which clusters noise cannot have made, (n_clusters,), bool.
+    """Return which clusters are distinguishable from noise, (n_clusters,), bool.
 
-    Counts are noisy numbers of rows. Noise of one standard deviation of the count moves a center of
-    one row by `extent`, as a root mean square over directions: such as the radius of a ball times
-    the root of n_features. It also stands for the distance to the next center where there is none.
+    Counts are noisy numbers of rows. Noise moves a center by about `extent` times the noise of its
+    count divided by the count; `extent` is, for example, the radius of a ball times the root of
+    n_features. It is also used as the distance if there is no other center.
     """
     is_heard = counts > COUNT_DEVIATIONS * count_noise
     distances = cdist(centers, centers)

@@ -1,14 +1,14 @@
-r"""What a budget buys, before it is spent: fits to simulated rows.
+r"""The error of private k-means at a budget, predicted from simulated fits before it is spent.
 
-Rows are drawn from k normal clusters of unit variance, whose centers are normal with a variance of
-:math:`(s k^{1/d})^2`; s = 1.5 is that of the compressive k-means paper. They weigh the same, but
-for one that may be told to be smaller. Nobody's data are looked at.
+Rows are drawn from k Gaussian clusters of unit variance. The centers are Gaussian with a variance
+of :math:`(s k^{1/d})^2`; s = 1.5 is that of the compressive k-means paper. Clusters weigh the same,
+except for one that may be declared smaller. No real data are used.
 
-Of many rows fewer are drawn. What noise does to sums over rows depends on its standard deviation
-in parts of their number alone, so the simulated fit gets the epsilon whose noise is as much smaller
-as its rows are fewer: :math:`\epsilon' = \epsilon n / n'` for Laplace noise, and for Gaussian noise
-that for which :math:`\sigma(\epsilon', \delta) / n' = \sigma(\epsilon, \delta) / n`. How rows
-scatter is then overstated, which is little where noise matters.
+A large number of rows is replaced by a smaller one. The effect of noise on sums over rows depends
+only on its standard deviation divided by their number. So noise is reduced by the same factor:
+:math:`\epsilon' = \epsilon n / n'` for Laplace noise; for Gaussian noise
+:math:`\sigma(\epsilon', \delta) / n' = \sigma(\epsilon, \delta) / n`. The sampling error is then
+overstated, which matters little where noise dominates.
 """
 
 from __future__ import annotations
@@ -32,26 +32,27 @@ from privclust.privacy.budget import is_open
 from privclust.privacy.measurements import analytic_gaussian_sigma
 from privclust.privacy.sensitivity import Sensitivity
 
-USUAL_SEPARATION = 1.5
-_MOST_ROWS, _MOST_PER_CLUSTER = 50_000, 1_000  # that are drawn; the larger of both
-_BOX = 4.0  # half its width, in standard deviations of a feature
-_LARGEST_EPSILON = 1e6
-_STARTS = 3  # of Lloyd's algorithm by k-means++, beside the clusters themselves
-_MIDDLE = 0.1, 0.5, 0.9  # quantiles
-_FEWEST = 5  # fits whose middle eight of ten are told
-_CLEAR_PART = 0.9  # of the clusters, below which a plan says that noise hides some
+USUAL_SEPARATION = 1.5  # distance of clusters in the compressive k-means paper: s
+# largest number of simulated rows, in all or per cluster; the larger of both
+_MOST_ROWS, _MOST_PER_CLUSTER = 50_000, 1_000
+_BOX = 4.0  # half-width of the bounds, in standard deviations of a feature
+_LARGEST_EPSILON = 1e6  # of a simulated fit
+_STARTS = 3  # k-means++ starts of Lloyd's algorithm, in addition to the true means
+_MIDDLE = 0.1, 0.5, 0.9  # quantiles of the errors: 80 % interval and median
+_FEWEST = 5  # fewest fits for which the interval is printed
+_CLEAR_PART = 0.9  # detected fraction of clusters below which a plan says that noise hides some
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How simulated private fits came out.
+    """Errors of simulated private fits.
 
     Attributes
     ----------
     errors : ndarray of shape (n_trials,)
-        Sums of squared errors, in parts of those of Lloyd's algorithm without privacy.
+        Sums of squared errors, divided by those of Lloyd's algorithm without privacy.
     detected : ndarray of shape (n_trials,)
-        Parts of the clusters that noise cannot have made (`is_detected_`).
+        Fractions of the clusters that are distinguishable from noise (`is_detected_`).
     n_simulated : int
         Rows of each fit.
     """
@@ -62,12 +63,12 @@ class Plan:
 
     @property
     def median(self) -> float:
-        """The error in the middle."""
+        """The median error."""
         return float(np.median(self.errors))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The error that one fit in ten stays below, and that which one in ten exceeds."""
+        """The 10 % and the 90 % quantile of the errors."""
         low, high = np.quantile(self.errors, (_MIDDLE[0], _MIDDLE[2]))
         return float(low), float(high)
 
@@ -113,20 +114,20 @@ def plan(
     Parameters
     ----------
     n_samples, n_features, n_clusters : int
-        Of the rows that are to be clustered; more rows than clusters.
+        Size of the planned clustering; more rows than clusters.
     epsilon, delta : float
         The budget.
     neighbours : {"replace_one", "add_remove"}
     separation : float
-        How far clusters lie apart: s. Below 1 they overlap; data without clusters are harder still.
+        Distance of clusters: s. Below 1 they overlap; data without clusters are harder still.
     smallest : float or None
-        Part of the rows in one of the clusters, at most 1 / n_clusters; all others weigh the same.
-        None: as that one does. Where noise hides it, methods differ much.
+        Fraction of the rows in the smallest cluster, at most 1 / n_clusters; all others have equal
+        weights. None: all are equal. Methods differ much if noise hides it.
     estimator : estimator or None
-        A private one of `privclust.kmeans`, whose other parameters are used as they are; None for
+        A private estimator of `privclust.kmeans`; its other parameters are used. None:
         `CompressiveKMeans`.
     n_trials : int
-        How many fits.
+        Number of fits.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
     progress : callable or None
         Called with 1 after each fit.
@@ -138,7 +139,7 @@ def plan(
     Raises
     ------
     ValueError
-        If an argument is not as described, or a ledger is open, which the fits would draw on.
+        If an argument is not as described, or a ledger is open, which the fits would charge.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def plan(
 
 
 def _simulated_epsilon(epsilon, delta, ratio):
-    """Return the epsilon whose noise is so many times smaller."""
+    """Return the epsilon with noise smaller by a factor of `ratio`."""
     if ratio == 1.0:
         return epsilon
     if delta == 0.0:
@@ -206,7 +207,7 @@ def _simulated_epsilon(epsilon, delta, ratio):
 
 
 def _outcome(model, n, d, weights, scale, rng):
-    """Return a simulated fit's error, in parts of Lloyd's, and its part of detected clusters."""
+    """Return the error of a simulated fit over Lloyd's, and its fraction of detected clusters."""
     k = len(weights)
     means = scale * rng.standard_normal((k, d))
     X = means[rng.choice(k, size=n, p=weights)] + rng.standard_normal((n, d))
@@ -220,7 +221,7 @@ def _outcome(model, n, d, weights, scale, rng):
 
 
 def _rounded(error):
-    """Write an error so that what is beyond 1 has two digits."""
+    """Format an error so that its excess over 1 has two digits."""
     if error <= 1.0:
         return f"{error:.3g}"
     n_digits = max(0, 1 - math.floor(math.log10(max(error - 1.0, 1e-4))))

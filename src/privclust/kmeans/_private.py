@@ -1,4 +1,4 @@
-"""One front for private k-means, which chooses the method by what is public."""
+"""Private k-means by a method chosen from public parameters."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     is_detected_ : ndarray of shape (n_clusters,)
         Whether a cluster is distinguishable from noise.
     is_stable_ : bool
-        Whether starts of the decoder agree; of ``"sketch"`` only (see `CompressiveKMeans`).
+        Whether starts of the decoder agree; only with ``"sketch"`` (see `CompressiveKMeans`).
     cluster_spreads_ : ndarray of shape (n_clusters, n_features)
-        Standard deviation of each feature in each cluster, in units of the feature. Of ``"tree"``
-        the root mean square over features, the same for each.
+        Standard deviation of each feature in each cluster, in units of the feature. With
+        ``"tree"``, the root mean square over features, the same for each.
     mean_inertia_ : float
         Noisy mean squared distance of a row to its center, in squared units of the features.
         ``estimator_.standard_errors()`` has its standard error, and those of centers and spreads.
     left_out_ : privclust.privacy.NoisyCount or None
-        Noisy number of rows (of persons, with `groups`) that are left out, if there is any.
+        Noisy number of rows (of persons, with `groups`) that are left out, if released.
     guarantee_ : privclust.privacy.Guarantee
     method_ : {"tree", "sketch"}
         The method that was chosen.
     estimator_ : TreeKMeans or CompressiveKMeans
-        The fitted estimator, with all that it tells.
+        The fitted estimator, with all its attributes.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-r"""Rows seen in a few random directions, which clusters are found in where features are many."""
+r"""Random projections of rows with many features, in which clusters are found."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from privclust.privacy.bounds import Box
 
 @dataclass(frozen=True)
 class Projection:
-    """Rows as coordinates along orthonormal columns, drawn without the data, about a `middle`."""
+    """A map of rows to their coordinates along random orthonormal columns, about a `middle`."""
 
     basis: np.ndarray
     middle: np.ndarray
 
     @classmethod
     def drawn(cls, middle: np.ndarray, n_directions: int, rng: np.random.Generator) -> Self:
-        """Draw directions, uniformly."""
+        """Draw uniform directions."""
         basis = np.linalg.qr(rng.standard_normal((len(middle), n_directions)))[0]
         return cls(np.ascontiguousarray(basis), middle)
 
@@ -31,14 +31,14 @@ class Projection:
         return out
 
     def box(self, box: Box) -> Box:
-        """Return a box that holds the coordinates of all rows of a box about the middle."""
+        """Return a box that contains the coordinates of all rows of a box about the middle."""
         reach = box.half_widths @ np.abs(self.basis)
         return Box(-reach, reach)
 
 
 @kernel()
 def _project(X, middle, basis, out):
-    """Add up the products of each row in the order of features."""
+    """Multiply row by row, in the order of features, so that rows round independently."""
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = np.float64(X[i, j]) - middle[j]

@@ -1,7 +1,7 @@
-"""How far noise and sampling may have moved centers that were found by rounds of noisy sums.
+"""Standard errors, by noise and sampling, of centers found by rounds of noisy sums.
 
 `Round.errors` is the standard deviation by noise. The sampling error is that of independent rows of
-normal clusters with the measured spread. Where a mixture of the same features was decoded, it is
+Gaussian clusters with the measured spread. Where a mixture of the same features was decoded, it is
 estimated by k-means on rows drawn from the mixture. Everything is post-processing.
 """
 
@@ -22,7 +22,7 @@ from privclust.decoding._standard_errors import StandardErrors, draw_errors, sum
 from privclust.kmeans.last_rounds import Round
 from privclust.sketches._sketch import Sketch
 
-_SETTLED = 3  # last rounds, in which no center is moved to another cluster
+_SETTLED = 3  # number of last rounds, in which no center is moved to another cluster
 
 
 def spreads_of_rounds(rounds: Sequence[Round]) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +57,7 @@ def errors_after_rounds(
     rows: bool = True,
     random_state: RandomState = None,
 ) -> StandardErrors:
-    """Return standard errors of the last round; as unreliable as those of the decoded mixture."""
+    """Return standard errors of the last round; reliable where those of the mixture are."""
     last = rounds[-1]
     rng = decoding_generator(random_state, sketch, "errors", last.centers)
     draws = draw_errors(sketch, decoded, rows, rng, of_means=True)
@@ -88,7 +88,7 @@ def errors_after_rounds(
 def errors_of_rounds(
     rounds: Sequence[Round], is_reliable: np.ndarray, *, rows: bool = True
 ) -> StandardErrors:
-    """Return standard errors from released rounds, as of normal clusters of one width each.
+    """Return standard errors from released rounds, for isotropic Gaussian clusters.
 
     `is_reliable` (n_clusters,) is passed on. With `rows` the rows are taken as drawn from a
     population, and the errors include those of sampling.
@@ -113,7 +113,7 @@ def errors_of_rounds(
         np.repeat(np.sqrt(of_centers)[:, None], d, axis=1),
         of_centers[:, None, None] * np.eye(d),
         np.sqrt(of_weights),
-        math.hypot(*of_inertia),  # squares of what has four powers of the bounds would overflow
+        math.hypot(*of_inertia),  # these grow with the squared bounds: squaring them might overflow
         is_reliable,
         np.repeat(of_spreads[:, None], d, axis=1),
     )

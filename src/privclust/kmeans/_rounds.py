@@ -1,25 +1,24 @@
-r"""Eight rounds that find the centers of decoded clusters, each from what was released before.
+r"""Eight noisy rounds that move decoded centers to the means of their clusters.
 
-**A move.** A center c has an unknown distance to the mean of its rows, of variance A in each
-coordinate; a round measures the distance with an error of variance
-:math:`\tau^2 = (\sigma r / n)^2`, n the number of rows. The fraction :math:`A / (A + \tau^2)` of
-the measured move :math:`\Delta` is made, which leaves the variance
-:math:`V = A \tau^2 / (A + \tau^2)`: what rounds measure adds up as in a Kalman filter. Before the
-next round A is V / 0.8, but no more than before this one, as rows find other centers and earlier
-rounds measured other clusters.
-:math:`|\Delta|^2 / d - \tau^2` estimates A as well. Where its median over clusters is far
-above A, the difference is added to A; where a cluster's own is, it replaces A (empirical Bayes).
+**A move.** The offset of a center c from the mean of its rows is unknown, with variance A in each
+coordinate. A round measures it with an error of variance :math:`\tau^2 = (\sigma r / n)^2`, n the
+number of rows. The center makes the fraction :math:`A / (A + \tau^2)` of the measured move
+:math:`\Delta`. The variance :math:`V = A \tau^2 / (A + \tau^2)` is left, as in a Kalman filter.
+Before the next round A is V / 0.8, but no more than before this one, since rows change clusters.
+:math:`|\Delta|^2 / d - \tau^2` estimates A as well. If its median over clusters is far above A, the
+difference is added to A; if that of one cluster is, it replaces A (empirical Bayes).
 
-**The radius** contains 95 % of a normal cluster of variance :math:`A + s^2`. It is up to twice as
-large where noise is small beside the spread, since clipping moves the means of skewed clusters. The
-variance within clusters, :math:`s^2`, is that of the decoder, the same for all clusters. Numbers of
-rows are averages over rounds with larger weights for later rounds. They are shrunk towards equal
-numbers, as far as noise explains the difference.
+**The radius** contains 95 % of a Gaussian cluster of variance :math:`A + s^2`. It is up to twice as
+large if noise is small compared with the spread, since clipping moves the means of skewed clusters.
+The variance within clusters, :math:`s^2`, is that of the decoder, the same for all clusters.
+Numbers of rows are averages over rounds with larger weights for later rounds. They are shrunk
+towards equal numbers, as far as noise explains the difference.
 
 **Two clusters with one center** have a measured spread far above the median, and elsewhere two
-centers share a cluster. The pair of centers whose union costs least,
-:math:`n_i n_j / (n_i + n_j) (|c_i - c_j|^2 - \text{noise})`, becomes one, and the center it frees
-splits the wide cluster, if that gains more. Rounds 2 to 6 do so; two more find the new means.
+centers share a cluster. Merging two centers raises the loss by
+:math:`n_i n_j / (n_i + n_j) (|c_i - c_j|^2 - \text{noise})`. The cheapest pair is merged, and the
+free center splits the wide cluster, if that gains more. This happens in rounds 2 to 6; two more
+find the new means.
 
 The rounds have fixed shares of the budget, so that their privacy losses add up. Everything except
 the sums over rows is post-processing.
@@ -40,17 +39,19 @@ from privclust.privacy.groups import Groups
 from privclust.privacy.measurements import Gaussian
 from privclust.privacy.noise import NoiseSource
 
-_N_ROUNDS = 8
-_OF_MEAN = 0.04  # of the rounds' budget, for the mean of all rows after a projection
+# benchmarks/ablation.py measures the effect of these constants on the loss
+_N_ROUNDS = 8  # rounds in all features
+_OF_MEAN = 0.04  # share of the rounds' budget for the mean of all rows, after a projection
 _SPLITTING = range(1, 6)  # rounds that may split clusters
 _KEPT = 0.8  # weight of a round relative to the next: the clusters change between rounds
-_START_ERROR = 0.25  # variance of decoded centers about means, in parts of the spread
-_UNLIKELY = 2.5  # standard deviations above the prediction, for the median over clusters
-_CLEAR = 3.0  # the same for a single cluster
-_LEAST_PART = 0.1  # of n / k: the least number of rows that a cluster is taken to have
-_SMALL_NOISE, _WIDEST = 0.01, 2.0  # noise in parts of the spread up to which a radius grows; limit
-_LEAST_RADIUS = 1e-9  # in parts of half the box
-_WIDE = 3.5  # standard deviations above the median, from which a spread is that of two clusters
+_START_ERROR = 0.25  # variance of decoded centers about means, as a fraction of the spread
+_UNLIKELY = 2.5  # deviations above the prediction from which the median offset raises A
+_CLEAR = 3.0  # the same for the offset of a single cluster
+_LEAST_PART = 0.1  # least number of rows of a cluster, as a fraction of n / k
+# noise, as a fraction of the spread, below which a radius grows; largest factor by which it does
+_SMALL_NOISE, _WIDEST = 0.01, 2.0
+_LEAST_RADIUS = 1e-9  # as a fraction of half the diagonal of the box
+_WIDE = 3.5  # standard deviations above the median from which a spread is that of two clusters
 _GAIN = 1.5  # a split must lower the loss by this times what the merge of two centers adds
 _APART = 0.05  # distance of split centers, as a fraction of the root of the excess spread
 
@@ -75,13 +76,14 @@ def centers_by_rounds(
 ) -> tuple[list[Round], np.ndarray]:
     """Find centers in all features by rounds with these `noises`, from `decoded` centers.
 
-    Those may be in a projection, whose 0 is the middle of the box. The generator draws directions
-    of splits. Returned are the rounds, and whether each center was moved to another cluster.
+    These may be in a projection, centered on the middle of the box. The generator draws directions
+    of splits. Returns the rounds, and whether each center was moved to another cluster.
     """
     d, rounds = X.shape[1], []
     if decoded.centers.shape[1] == d:
         clusters = _Clusters(decoded.centers, _START_ERROR * decoded.spread, decoded, n_samples)
     else:
+        # after a projection, the first round finds the mean of all rows, where all centers start
         mean, *noises = noises
         middle = _Clusters(box.center[None], decoded.mean_square(np.zeros(1)), decoded, n_samples)
         middle.spread = 0.0
@@ -104,10 +106,10 @@ def centers_by_rounds(
 
 
 class _Clusters:
-    """Centers, and what is known of their rows.
+    """Centers, with their estimated errors, row counts and spread.
 
-    `unknown` is A: the variance of a coordinate of a center about the mean of its rows; `spread` is
-    that of a feature within clusters, as decoded.
+    `unknown` is A: the variance of a coordinate of a center about the mean of its rows. `spread` is
+    the decoded variance of a feature within clusters.
     """
 
     def __init__(
@@ -132,7 +134,7 @@ class _Clusters:
         return np.clip(radius, _LEAST_RADIUS * half, 2.0 * half)
 
     def moved(self, released: RoundSums) -> Round:
-        """Take a round: move the centers, and return them."""
+        """Move the centers by a released round; return the clusters."""
         d = self.centers.shape[1]
         count_noise = self._counted(released)
         radius, sigma = released.radius, released.noise.sigma
@@ -144,7 +146,7 @@ class _Clusters:
         unknown = self.unknown + (more if more > unlikely else 0.0)
         is_own = beyond > unknown + _CLEAR * math.sqrt(2.0 / d) * (unknown + errors)
         unknown = np.where(is_own, beyond, unknown)
-        kept = unknown / (unknown + errors)
+        kept = unknown / (unknown + errors)  # the Kalman gain
         self.centers = self.centers + kept[:, None] * moves
         self.unknown = np.minimum(kept * errors / _KEPT, unknown)
         squares, noise = (part / d for part in released.mean_squares(self.rows))
@@ -153,19 +155,20 @@ class _Clusters:
         return Round(self.centers.copy(), self._means, count_noise, *told)
 
     def _counted(self, released):
-        """Take the counts of a round; return the standard deviation of their averages' noise."""
+        """Average counts over rounds; return the standard deviation of the averages' noise."""
         self._totals = _KEPT * self._totals + released.counts
         self._weight = _KEPT * self._weight + 1.0
         self._squares = _KEPT**2 * self._squares + 1.0
         self._means = self._totals / self._weight
         variance = released.count_noise**2 * self._squares / self._weight**2
+        # shrink the averages towards n / k by the ratio of their own variance to that with noise
         own = max(float(((self._means - self._equal) ** 2).mean()) - variance, 0.0)
         rows = self._equal + own / (own + variance) * (self._means - self._equal)
         self.rows = np.maximum(rows, max(_LEAST_PART * self._equal, 1.0))
         return math.sqrt(variance)
 
     def split(self, last: Round, rng: np.random.Generator) -> np.ndarray:
-        """Move centers from clusters with two of them; return which, (n_clusters,)."""
+        """Merge centers of one cluster and split wide ones; return which, (n_clusters,)."""
         (k, d), rows = self.centers.shape, self.rows
         is_split = np.zeros(k, dtype=bool)
         noise = d * (self.unknown[:, None] + self.unknown)

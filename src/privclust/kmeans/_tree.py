@@ -28,12 +28,12 @@ from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 
-# From a pilot; checked, and _DECAY chosen, by benchmarks/tree.py on the half "choose" of
+# Chosen in pilot fits. benchmarks/tree.py checked them, and chose _DECAY, on the half "choose" of
 # benchmarks/collection.py.
 _TREE_SHARE = 0.84  # share of the budget for the levels; the rest is for the round
 _DECAY = 0.6  # share of a level divided by that of the level before
-_DEEPEST, _BITS = 11, 62  # cells of 1 / 2,048 of the box along an axis; bits of a cell's number
-_CELLS_A_CLUSTER = 4.0  # cells of the first level per cluster, about
+_DEEPEST, _BITS = 11, 62  # deepest level, with 2,048 cells along an axis; bits of a cell's number
+_CELLS_A_CLUSTER = 4.0  # approximate number of cells of the first level per cluster
 _OPENS = 1.5  # a cell is divided above this count, in sigmas of the next level
 _N_INIT = 10  # starts of k-means on the cells
 _WITHIN = 0.9  # fraction of a cluster's weight within the radius of the round

@@ -1,10 +1,10 @@
 r"""k-means on weighted points in few dimensions, in time that hardly grows with k.
 
-Points come in an order in which neighbours in the list are neighbours in space. A block of
-successive points then lies in a small box. A center whose least distance to the box is larger than
-the largest distance of another one is the nearest of no point in it, and is not compared with its
-points. That is the filter of Kanungo et al. with one level of boxes. Starts are those of greedy
-k-means++: a new center changes only the blocks near it. Results are those of all comparisons.
+Points are ordered so that successive points are close in space. A block of successive points then
+lies in a small box. A center is compared with the points of a box only if its least distance to the
+box is at most the largest distance of each other center: others are nearest to no point in it. This
+is the filter of Kanungo et al. with one level of boxes. Starts are those of greedy k-means++: a new
+center changes only the blocks near it. Results equal those of all comparisons.
 
 T. Kanungo, D. Mount, N. Netanyahu, C. Piatko, R. Silverman and A. Wu, "An efficient k-means
 clustering algorithm: analysis and implementation", IEEE TPAMI 24(7), 2002.
@@ -20,7 +20,7 @@ import numpy as np
 from privclust.core.compiled import kernel, part
 
 _BLOCK = 64  # points in a box
-_MAX_ITER, _TOLERANCE = 300, 1e-4  # updates of a run; relative decrease that ends it
+_MAX_ITER, _TOLERANCE = 300, 1e-4  # most updates of a run; relative decrease that ends it
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def weighted_kmeans(
 
     Runs start from k-means++ with 2 + log k candidates for each center. A center without points
     stays where it is. Weights are positive. Any order of the points (n_points, d), at least one, is
-    correct; time is short if neighbours follow one another.
+    correct; one in which neighbours are successive is fast.
     """
     blocks, best = Blocks.of(points, weights), (math.inf, points[:1])
     n_trials = 2 + int(math.log(n_clusters))

@@ -1,15 +1,15 @@
-r"""Rounds of k-means with a part of a budget: noisy sums over the rows of each cluster.
+r"""Rounds of k-means with a share of a budget: noisy sums over the rows of each cluster.
 
-A sketch tells which rows belong together long before it tells where their centers are. So the rows
-of each cluster are added up again, several times. With the center c of a cluster so far and a
-radius r, a row x at the distance :math:`\rho r` from c gives
+A sketch separates clusters at noise levels at which it does not locate their centers. So noisy sums
+over the rows of each cluster are released, several times. With the current center c of a cluster
+and a radius r, a row x at the distance :math:`\rho r` from c has
 
-.. math:: u = (x - c) / r, \text{ clipped to norm 1}, \qquad v = \min(\rho^2 / 4, 1),
+.. math:: u = (x - c) / r, \text{ clipped to norm 1}, \qquad v = \min(\rho^2 / 4, 1).
 
-and a round releases, for each cluster, the sum of u, `_KAPPA` times the number of rows, and
-`_KAPPA` times the sum of v. The first moves the center, the last tells the spread of the cluster
-within two radii. Which cluster a row belongs to follows from that row and from what was released
-before. `privclust.kmeans._rounds` says how rounds follow one another.
+A round releases, for each cluster, the sum of u, `_KAPPA` times the number of rows, and `_KAPPA`
+times the sum of v. The first moves the center, the last estimates the spread of the cluster within
+two radii. The cluster of a row depends on that row and on earlier releases only.
+`privclust.kmeans._rounds` has their sequence.
 
 **Sensitivity.** *Add-remove*: :math:`|u|^2 + \kappa^2 + \kappa^2 v^2 \le 1 + 2 \kappa^2`.
 *Replace-one*, two clusters: the sum of two of these. One cluster, with norms :math:`a \le b` of u
@@ -47,26 +47,27 @@ from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 
 _NAME = "sums, counts and spreads of rows by cluster"
-_KAPPA = 0.35  # weight of counts and of spreads
-_MARGIN = 2.0**-16
-_REACH = 2.0  # radii within which rows tell the spread
-_WITHIN = 0.95  # fraction of the rows of a normal cluster within the radius
-_LEAST_COUNT = 2.0  # of a cluster that moves, in standard deviations of its count
-_GAIN_THAT_PAYS = 0.05  # noise of a round, as a fraction of the loss of k clusters
+# benchmarks/ablation.py measures the effect of these constants on the loss
+_KAPPA = 0.35  # weight of counts and of sums of v, relative to sums of u
+_MARGIN = 2.0**-16  # relative increase of the sensitivity that covers rounding
+_REACH = 2.0  # radii at which v reaches 1: the spread is measured within
+_WITHIN = 0.95  # fraction of the rows of a Gaussian cluster within the radius
+_LEAST_COUNT = 2.0  # least count that a sum is divided by, in standard deviations of its noise
+_GAIN_THAT_PAYS = 0.05  # largest noise of a round, as a fraction of the loss of k clusters
 
 
 @dataclass(frozen=True)
 class RoundSums:
-    """What a round releases.
+    """Noisy sums of a round.
 
     Attributes
     ----------
     sums : ndarray of shape (n_clusters, n_features)
-        Of u.
+        Sums of u.
     counts, spreads : ndarray of shape (n_clusters,)
         Numbers of rows, and sums of v.
     radius : ndarray of shape (n_clusters,)
-        r.
+        The radii r.
     noise : Gaussian
         Its sigma is the standard deviation of the noise on `sums`.
     """
@@ -84,13 +85,13 @@ class RoundSums:
 
     @property
     def extent(self) -> np.ndarray:
-        """How far one standard deviation of a count's noise moves a coordinate, of one row."""
+        """Noise of a coordinate of a center, over `count_noise` divided by the count."""
         return _KAPPA * self.radius
 
     def mean_squares(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean squared distance of rows to the center, and its noise, (n_clusters,).
 
-        `counts` are positive numbers of rows. Rows beyond two radii count as if they were there.
+        `counts` are positive numbers of rows. Distances are clipped to two radii.
         """
         unit = (_REACH * self.radius) ** 2 / counts
         return unit * self.spreads, unit * self.count_noise
@@ -110,13 +111,12 @@ class Round:
     errors : ndarray of shape (n_clusters,)
         Standard deviation by noise of each coordinate of a center.
     extent : ndarray of shape (n_clusters,)
-        How far one standard deviation of the noise of a count moves a coordinate of a center of one
-        row.
+        Noise of a coordinate of a center, over `count_noise` divided by the count.
     spreads, spread_noise : ndarray of shape (n_clusters,)
         Noisy mean squared distance of a row to its center, divided by the number of features, and
         the standard deviation of its noise.
     noise : Gaussian
-        Of the release.
+        The noise of the release.
     """
 
     centers: np.ndarray
@@ -130,7 +130,7 @@ class Round:
 
 
 def sensitivity(relation: Neighbours) -> Sensitivity:
-    """Return how far a row moves the sums of a round.
+    """Return the l2 sensitivity of the sums of a round.
 
     Examples
     --------
@@ -145,16 +145,16 @@ def sensitivity(relation: Neighbours) -> Sensitivity:
 
 
 def weights(n_features: int) -> np.ndarray:
-    """Return what sums, counts and sums of v are multiplied by, (n_features + 2,)."""
+    """Return the weights of sums, count and sum of v in a release, (n_features + 2,)."""
     return np.append(np.ones(n_features), [_KAPPA, _KAPPA])
 
 
 def radius_of_cluster(variance: float, n_features: int) -> float:
-    """Return the radius that holds most rows of normal clusters with a variance per feature.
+    """Return the radius that contains 95 % of a Gaussian cluster with a variance per feature.
 
     Examples
     --------
-    >>> round(radius_of_cluster(1.0, 100), 2)  # all of many features have much the same norm
+    >>> round(radius_of_cluster(1.0, 100), 2)  # with many features all norms are similar
     11.15
     """
     return math.sqrt(variance * float(chi2.ppf(_WITHIN, n_features)))
@@ -163,17 +163,17 @@ def radius_of_cluster(variance: float, n_features: int) -> float:
 def noise_of_round(
     n_clusters: int, n_features: int, n_samples: float, sigma: float, radius: float
 ) -> float:
-    """Return by how much noise of a round raises the mean squared distance to the nearest center.
+    """Return the increase of the mean squared distance to the center by the noise of a round.
 
-    That is with clusters of one size.
+    Clusters are taken to have equal sizes.
     """
     return n_features * (n_clusters * sigma * radius / max(n_samples, 1.0)) ** 2
 
 
 def pays(n_clusters: int, n_features: int, n_samples: float, sigma: float, part: float) -> bool:
-    """Return whether a round about decoded centers adds little to what k clusters leave.
+    """Return whether noise of a round adds little to the loss of k clusters.
 
-    `part` is the variance of a cluster, in parts of the data's.
+    `part` is the variance of a cluster over that of the data.
     """
     radius = radius_of_cluster(part, n_features)
     noise = noise_of_round(n_clusters, n_features, n_samples, sigma, radius)
@@ -189,10 +189,10 @@ def release_round(
     source: NoiseSource,
     groups: Groups | None = None,
 ) -> RoundSums:
-    """Release a round about centers.
+    """Release the sums of a round about centers.
 
-    X is (n_samples, n_features), finite; each row's label must follow from that row alone and from
-    what was released. `radius` (n_clusters,) is positive.
+    X is (n_samples, n_features), finite. The label of a row may depend on that row and earlier
+    releases only. `radius` (n_clusters,) is positive.
     """
     exact = round_sums(X, labels, centers, radius, groups)
     noisy = noise.release(exact, source, weights(X.shape[1]))
@@ -211,8 +211,8 @@ def one_round(
     r"""Move centers by a single round; parameters are those of `release_round`.
 
     With noise of standard deviation :math:`\sigma` the mean of n rows has an error of
-    :math:`\tau = \sigma r / n` in each coordinate. By the rule of James and Stein the fraction
-    :math:`1 - d \tau^2 / |\Delta|^2` of a move :math:`\Delta` is made, or nothing.
+    :math:`\tau = \sigma r / n` in each coordinate. Centers make the fraction
+    :math:`1 - d \tau^2 / |\Delta|^2` of a move :math:`\Delta`, at least 0 (James and Stein).
     """
     released = release_round(X, labels, centers, radius, noise, source, groups)
     rows = np.maximum(released.counts, max(_LEAST_COUNT * released.count_noise, 1.0))
@@ -244,7 +244,7 @@ def round_sums(
 def _sums_of_rows(
     X: np.ndarray, labels: np.ndarray, centers: np.ndarray, radius: float | np.ndarray
 ) -> FixedPoint:
-    """Return the sums and counts of rows that weigh the same."""
+    """Return the sums and counts of rows of equal weight."""
     (k, d), n = centers.shape, len(X)
     sums = np.zeros((k, d + 1), dtype=np.int64)
     scales = 1.0 / np.broadcast_to(np.asarray(radius, float), k)
@@ -261,7 +261,7 @@ def _sums_of_rows(
 def _add_clipped(
     X: np.ndarray, labels: np.ndarray, centers: np.ndarray, scales: np.ndarray, total: np.ndarray
 ) -> None:
-    """Add u and v of each row to its cluster's total, rounded by itself."""
+    """Add u and v of each row, rounded by itself, to the total of its cluster."""
     d = X.shape[1]
     unit = np.empty(d)
     for i in range(X.shape[0]):
@@ -276,13 +276,13 @@ def _add_clipped(
 
 
 def round_noise(relation: str, epsilon: float, delta: float, share: float) -> Gaussian:
-    """Return the noise of a round on a share of a budget, as in `privclust.sketches.release`."""
+    """Return the noise of a round at a share of a budget, as in `privclust.sketches.release`."""
     bound = sensitivity(Neighbours.of(relation))
     return Gaussian(bound, analytic_gaussian_sigma(bound, epsilon, delta) / math.sqrt(share))
 
 
 def state_round(noise: Gaussian, delta: float, seeded: bool, unit: str = ROW) -> Guarantee:
-    """Return what a round with such noise promises by itself."""
+    """Return the guarantee of a single round with this noise."""
     line = noise.statement(_NAME, units="radii")
     relation = noise.sensitivity.relation
     return Guarantee.of(

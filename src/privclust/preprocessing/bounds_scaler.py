@@ -16,7 +16,7 @@ from privclust.privacy.bounds import Box, bounds_of, checked_box
 from privclust.privacy.estimator import private_records
 
 _FLOATS = [np.float64, np.float32]
-_BLOCK = 1 << 15  # entries that are mapped together, in a processor's cache
+_BLOCK = 1 << 15  # entries mapped at a time, which fit in the cache
 
 
 def _check_range(name: str, value: Any, others: Mapping[str, Any]) -> None:
@@ -62,9 +62,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If a parameter is out of range, the bounds are for another number of features, X is no
-        table. Entries may be infinite, NaN or no numbers, which count as NaN, and X may be empty:
-        no row decides between a result and an error.
+        If a parameter is out of range, the bounds are for another number of features, or X is not a
+        table. Any entries are accepted (no numbers count as NaN), and X may be empty: no row
+        decides between a result and an error.
 
     Warns
     -----
@@ -113,7 +113,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _mapped(X, box, target, self.clip)
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
-        """Return points (n_points, n_features) such as centers in the units of the data.
+        """Return points (n_points, n_features), such as centers, in the units of the data.
 
         Nothing is clipped.
         """
@@ -130,7 +130,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return checked_box(bounds_of(self), n_features), checked_box(self.feature_range, n_features)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that fitting learns nothing, and that any number is accepted."""
+        """Declare that fitting learns nothing, and that any number is accepted."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.allow_nan = tags.input_tags.string = True
@@ -139,7 +139,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _mapped(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
-    """Return rows with one box mapped to the other, corners exactly, in the precision of X."""
+    """Map one box to the other, corners exactly; return rows in the precision of X."""
     rows = np.empty(X.shape, dtype=X.dtype)
     size = max(1, _BLOCK // X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):

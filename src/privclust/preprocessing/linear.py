@@ -70,7 +70,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
 
 
 def _not_zero(name: str, value: Any, others: Mapping[str, Any]) -> None:
-    """Accept either sign; the shared constraints have no such case."""
+    """Raise a ValueError if a number is 0; either sign is accepted."""
     if not isinstance(value, Real) or not math.isfinite(value) or value == 0:
         raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")
 
@@ -90,8 +90,8 @@ class AppendOne(TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        In `fit`, if `value` is 0 or not finite, or X is no table. Entries may be infinite, NaN or
-        no numbers, which count as NaN, and X may be empty.
+        In `fit`, if `value` is 0 or not finite, or X is not a table. Any entries are accepted (no
+        numbers count as NaN), and X may be empty.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class AppendOne(TransformerMixin, BaseEstimator):
         return validated(self, X, dtype=np.float64, **options)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that fitting learns nothing, and that any cell is accepted."""
+        """Declare that fitting learns nothing, and that any cell is accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.requires_fit = False

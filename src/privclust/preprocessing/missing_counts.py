@@ -54,8 +54,8 @@ def missing_counts(
 
     A row adds 1 to at most one of the two numbers of each of d columns. Adding or removing a row
     changes them by at most d in l1 and :math:`\sqrt d` in l2, replacing one by 2 d and
-    :math:`\sqrt{2 d}`. With groups each row of n has weight 1 / n, rounded down to a multiple of
-    2^-30, so that the same bounds hold for a group.
+    :math:`\sqrt{2 d}`. With groups each of the n rows of a group has weight 1 / n, rounded down to
+    a multiple of 2^-30, so that the same bounds hold for a group.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def missing_counts(
     epsilon : float
         Finite and positive, in nats.
     delta : float
-        From 0 to less than 1; 0: Laplace noise, else Gaussian noise.
+        From 0 to less than 1. 0: Laplace noise, otherwise Gaussian noise.
     groups : array-like of shape (n_samples,) or None
         The person of each row; rows without an ID do not count.
     neighbours : {"replace_one", "add_remove"}

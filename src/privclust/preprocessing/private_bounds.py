@@ -22,13 +22,14 @@ from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
 from privclust.records.errors import ReadingError
 from privclust.records.matrix import numbers_of_table
 
-_ROUNDS = 3  # of histograms: one of powers of two, two of equal cells
+_ROUNDS = 3  # rounds of histograms: one of powers of two, two of equal cells
 _CELLS = 64
-_EXPONENTS = (-63, 64)  # of powers of two; smaller magnitudes count as 0, larger ones as the last
-_FALSE_ALARM = 0.01  # that a bin without rows is taken for one with
-_MUCH = 0.05  # of the rows, that a bin needs to stand out
-_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25  # in parts of the width, for each part of the rows
-_DEVIATIONS, _TAIL = 2.0, 1e-3  # of noise, and part of the rows, that are cut off at either end
+_EXPONENTS = (-63, 64)  # exponents of 2; smaller magnitudes count as 0, larger ones as the last
+_FALSE_ALARM = 0.01  # probability that any bin without rows stands out from noise
+_MUCH = 0.05  # least count of a bin that stands out, as a fraction of the rows, for a warning
+# relative widening of bounds, over the fraction of rows cut off; and its largest value
+_MARGIN_OF_CUT, _LARGEST_MARGIN = 8.0, 0.25
+_DEVIATIONS, _TAIL = 2.0, 1e-3  # largest count cut off: deviations of noise, plus share of rows
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,11 @@ def private_bounds(
 ) -> PrivateBounds:
     r"""Return bounds of columns that hold nearly all rows, under differential privacy.
 
-    Three rounds of one noisy histogram per column: of powers of two and signs, which are the same
-    for any data; of 64 equal cells between the outermost bins that stand out from the noise; and of
-    64 equal cells between the resulting bounds. At either end, bounds cut off counts below a
-    thousandth of the rows and three deviations of noise: outliers have no effect.
+    Three rounds release one noisy histogram per column. The first has bins of powers of two and
+    signs, the same for any data; the second 64 equal cells between the outermost bins that stand
+    out from the noise; the third 64 equal cells between the resulting bounds. At either end, bounds
+    cut off counts below a thousandth of the rows plus two deviations of noise: outliers have no
+    effect.
 
     A row adds 1 to one bin of each of d columns. Replacing one changes a round's histograms by at
     most :math:`\sqrt{2 d}` in l2 and 2 d in l1, adding or removing one by :math:`\sqrt d` and d.
@@ -89,7 +91,7 @@ def private_bounds(
     groups : array-like of shape (n_samples,) or None
         The group of each row, such as its person, if all its rows are protected together.
     neighbours : {"replace_one", "add_remove"}
-        Neighbours of the guarantee.
+        Neighbouring relation.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -147,7 +149,7 @@ def private_bounds(
     for _ in range(_ROUNDS - 1):
         counts = noisy(map(_cell, X.T, low, high), _CELLS)
         low, high = _narrowed(low, high, counts, noise.deviation)
-    high = np.where(low == high, low + 1.0, high)  # of a column of zeros
+    high = np.where(low == high, low + 1.0, high)  # for a column of zeros
     is_detected = np.isfinite(low)
     hidden = np.flatnonzero(~is_detected)
     if len(hidden):
@@ -182,7 +184,7 @@ def _noise(d: int, epsilon: float, delta: float, relation: Neighbours) -> Gaussi
 def _counts(bins: np.ndarray, units: np.ndarray, n_bins: int) -> np.ndarray:
     """Return the exact sums of weights by bin, in units of 2^-30; a bin of -1 is none."""
     sums = np.zeros(n_bins + 1, dtype=np.int64)
-    np.add.at(sums, bins, units)  # those of no bin go to the last
+    np.add.at(sums, bins, units)  # index -1: entries without a bin are added to the last
     return sums[:-1]
 
 
@@ -243,7 +245,7 @@ def _narrowed(
     allowed = _DEVIATIONS * deviation * np.sqrt(np.arange(1, _CELLS + 1)) + _TAIL * total
     first = _first_above(np.cumsum(counts, axis=1), allowed)
     last = _first_above(np.cumsum(counts[:, ::-1], axis=1), allowed)
-    is_told = first + last < _CELLS  # else they stay as they are
+    is_told = first + last < _CELLS  # otherwise bounds are unchanged
     narrow = low + first * width, high - last * width
     cut = [allowed[range(len(low)), np.minimum(ends, _CELLS - 1)] for ends in (first, last)]
     margins = [_margin(of_end, total[:, 0]) * (narrow[1] - narrow[0]) for of_end in cut]

@@ -17,7 +17,7 @@ from privclust.records.errors import ReadingError
 
 Declared = tuple[Any, Any] | Sequence[str]
 """Of numbers or dates (low, high); of categories a list of their names."""
-_SIDE = math.sqrt(0.5)  # of a simplex with corners at distance 1
+_SIDE = math.sqrt(0.5)  # coordinate of a corner of a simplex with side 1
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
 
 
@@ -138,7 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return is_missing, np.column_stack(is_nan) & ~is_missing
 
     def inverse_transform(self, X: Any) -> dict[str, np.ndarray]:
-        """Return points such as centers in the units of the table, by the names of coordinates.
+        """Return points, such as centers, in the units of the table, by the names of coordinates.
 
         For categories these are shares of rows: the nearest nonnegative shares that add up to 1.
         Dates are ``datetime64[s]``. Nothing is clipped to bounds.
@@ -173,7 +173,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [_part(str(name), declared) for name, declared in self.columns.items()]
 
     def __sklearn_tags__(self) -> Any:
-        """Say that fitting learns nothing."""
+        """Declare that fitting learns nothing."""
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.two_d_array = False

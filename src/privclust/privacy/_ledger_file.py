@@ -38,7 +38,7 @@ def lock_path(path: Path) -> Path:
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a file; the file itself is replaced when written."""
+    """Hold the lock file of a file, since the file itself is replaced when written."""
     import fcntl  # not on Windows
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,10 +61,10 @@ def begin(path: Path, limits: dict[str, Any]) -> None:
 
 
 def append(path: Path, guarantee: dict[str, Any]) -> None:
-    """Add an entry to a ledger; its lock is held. Entries that are there stay as they are."""
+    """Append an entry to a ledger whose lock is held; earlier entries are not changed."""
     content, chain = _load(path)
     entry = {"number": len(chain), "previous": chain[-1], "guarantee": guarantee}
-    entry["nonce"] = secrets.token_hex(8)  # the same fit, drawn on two copies, gives two digests
+    entry["nonce"] = secrets.token_hex(8)  # two copies with the same fit get different digests
     _write(path, content | {"entries": [*content["entries"], entry]})
 
 
@@ -87,14 +87,14 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     chain = _chain(path, content)
     content |= {"count": len(content["entries"]), "sha256": chain[-1]}
     write_text(path, json.dumps(content, indent=1) + "\n")
-    # After the file: a run that stops here leaves a file ahead of the note, and such a one is read.
+    # After the file: a run that stops here leaves a file ahead of the note, which is accepted.
     # If two copies are charged at the same time, the second one is refused here.
     _compare_and_note(path, content["id"], chain)
 
 
 def _load(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return the content of a ledger and its chain; a file that does not fit is refused."""
-    if path.resolve() != path:  # writing would put a second file in the place of the link
+    """Return the content of a ledger and its chain; an inconsistent file is refused."""
+    if path.resolve() != path:  # writing would replace the link by a second file
         raise BudgetError(f"{path}: has become a symbolic link; open the ledger again")
     try:
         with path.open(encoding="utf-8") as file:
@@ -140,7 +140,7 @@ def _chain(path: Path, content: dict[str, Any]) -> list[str]:
 
 
 def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
-    """Refuse a file that lacks entries that were seen of its ledger; note what it holds."""
+    """Refuse a file without entries that were seen in its ledger; note its state."""
     newest = len(chain) - 1, chain[-1]
     _compare(path, chain, _SEEN.get(name))
     try:
@@ -164,7 +164,7 @@ def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
 
 
 def _compare(path: Path, chain: list[str], seen: tuple[int, str] | None) -> tuple[int, str] | None:
-    """Return the state that was seen; refuse a file that does not begin with it."""
+    """Return the last state that was seen; refuse a file that does not begin with it."""
     if seen and chain[seen[0] : seen[0] + 1] != [seen[1]]:
         raise BudgetError(
             f"{path}: is an older or another copy of its ledger: {seen[0]} entries were drawn, and "
@@ -198,5 +198,5 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _plain(number: Any) -> float:
-    """Python's own number of one of NumPy's."""
+    """Convert a NumPy number to a Python number."""
     return number.item()

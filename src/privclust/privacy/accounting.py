@@ -28,39 +28,39 @@ from privclust.core.validation import check_real
 from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
 
 _NEED = "privacy budgets"  # ask for dp-accounting, which is slow to import
-# Orders at which a zCDP curve is converted: dense enough that the best lies within 1e-4 of one.
+# Renyi orders at which a zCDP curve is converted: the best order is within 1e-4 of one of them.
 _ORDERS = 1.0 + np.logspace(-4, 6, 4000)
 _ORDER_TERMS = np.log1p(-1.0 / _ORDERS) - np.log(_ORDERS) / (_ORDERS - 1.0)
-# Steps in which the smallest pure loss is counted; each is rounded up by one at most.
+# Number of grid steps of the smallest pure loss; each loss is rounded up by at most one step.
 PLD_STEPS = 200
-_MOST_STEPS = 1_000_000  # of all losses together; coarser ones are as valid
+_MOST_STEPS = 1_000_000  # in all losses together; coarser steps are also valid
 # For one release: its distribution has probabilities of the exponential. A smaller one counts more.
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
-_LARGEST_BUDGET = 1e300  # to which a larger one is calibrated, so that squares of shares are floats
-_MOST_NOISE = 1e150  # in sensitivities: the zCDP of more is no float
+_LARGEST_BUDGET = 1e300  # larger budgets are reduced to this: squares of shares are floats
+_MOST_NOISE = 1e150  # in units of the sensitivity: the zCDP of more noise underflows
 _LARGEST_EXPONENT = 700.0  # its exponential is a float
-_LEAST_PLD_DELTA = 1e-10  # below, rounding of the distributions' convolution might show
-_ROUNDING = 1e-12  # relative, of a conversion in doubles, generously
+_LEAST_PLD_DELTA = 1e-10  # below this, rounding errors of a convolution may matter
+_ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
 LAPLACE_STEP = 2.0**-20
 """Largest step of discrete Laplace noise, in scales."""
 LARGEST_STEPPED = 16.0
 """Largest epsilon of Laplace noise whose steps are as small as that."""
-_SERIES = 1e-3  # below, a difference would lose more digits than `_ROUNDING` allows for
+_SERIES = 1e-3  # below this, a difference has a relative error above `_ROUNDING`
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The privacy loss of one release, done `count` times.
+    """The privacy loss of a release that is repeated `count` times.
 
     Attributes
     ----------
     rho : float
-        The zCDP parameter of each time.
+        The zCDP parameter of each release.
     epsilon : float
-        The pure parameter of each time; infinite for the Gaussian mechanism. With a delta, epsilon
-        of (epsilon, delta)-DP.
+        The pure parameter of each release; infinite for the Gaussian mechanism. With a delta,
+        epsilon of (epsilon, delta)-DP.
     count : int
-        How many times it was done.
+        Number of releases.
     delta : float
         The delta of a release known only to be (epsilon, delta)-DP; its rho is infinite.
     """
@@ -100,10 +100,10 @@ def laplace_rho(epsilon: float, mu: float) -> float:
 
     ``epsilon`` and ``mu``, at most epsilon, are the sensitivities in l1 and l2, divided by s.
 
-    A change of x s in one entry costs :math:`x r(x)` with :math:`r(x) = 1 - (1 - e^{-x}) / x`, for
-    continuous noise; for noise on multiples of u s, with :math:`u / \sinh u` times the last term,
-    which is at most :math:`x u^2 / 6` more. r increases, is concave, and :math:`r(y) / y`
-    decreases. So with changes that add up to S, and their squares to Q, Jensen's inequality gives
+    A change of x s in one entry has the loss :math:`x r(x)`. For continuous noise
+    :math:`r(x) = 1 - (1 - e^{-x}) / x`. For noise on multiples of u s, the last term is multiplied
+    by :math:`u / \sinh u`, which adds at most :math:`x u^2 / 6`. r is increasing and concave, and
+    :math:`r(y) / y` decreases. With S the sum of changes and Q that of their squares, Jensen gives
     :math:`\sum_i x_i r(x_i) \le S r(Q / S) \le \epsilon\, r(\mu^2 / \epsilon)`.
 
     The steps are at most `LAPLACE_STEP` scales if epsilon is at most `LARGEST_STEPPED`. Above it
@@ -194,8 +194,8 @@ def gaussian_constant(delta: float) -> float:
 def cdp_share(epsilon: float, n_pure: int, n_gaussian: int = 0, c: float = 1.0) -> float:
     r"""Return the share :math:`\epsilon'` of one perturbation by the CDP rule of DP-EM.
 
-    Section 5: pure perturbations cost :math:`\epsilon'^2 / 2` each (its footnote 6), classical
-    Gaussian ones :math:`\epsilon'^2 / (2 c^2)`, and the sum is to be epsilon:
+    Section 5: pure perturbations have a loss of :math:`\epsilon'^2 / 2` each (its footnote 6),
+    classical Gaussian ones :math:`\epsilon'^2 / (2 c^2)`, and the sum must be epsilon:
 
     .. math:: \epsilon' = \sqrt{2 \epsilon / (n_{pure} + n_{Gaussian} / c^2)}.
 
@@ -270,10 +270,10 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def _best_orders(rho: float, delta: float) -> np.ndarray:
-    """Return the few of all orders that can decide: dp-accounting converts one after the other.
+    """Return the few orders that can be the best: dp-accounting is slow for many.
 
     These are the first, which has the least divergence and may allow epsilon = 0, and the best by
-    the conversion (Canonne, Kamath and Steinke 2020, Proposition 12) with its neighbours, as the
+    the conversion (Canonne, Kamath and Steinke 2020, Proposition 12) with its neighbours, since the
     last digits may differ. At orders up to 1.01 dp-accounting has no bound.
     """
     with np.errstate(over="ignore"):
@@ -353,7 +353,7 @@ def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
     """Return the smallest epsilon at ``delta`` that any rule here proves for a composition.
 
     The smallest value by basic composition, zCDP and privacy loss distributions. Losses known only
-    as (epsilon, delta)-DP are added by basic composition; infinite if they spend more than delta.
+    as (epsilon, delta)-DP are added by basic composition. Infinite if their deltas exceed delta.
 
     Examples
     --------
@@ -374,7 +374,7 @@ def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _composed_epsilon(losses: tuple[Loss, ...], delta: float) -> float:
-    """Remember what was composed before: an experiment asks for the same again and again."""
+    """Cache compositions: an experiment repeats the same ones."""
     rho = total_rho(losses)
     return min(total_epsilon(losses), zcdp_epsilon(rho, delta), pld_epsilon(losses, delta))
 
@@ -400,7 +400,7 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
 
     rho_of_one = total_rho(losses_of(1.0))
     rho = zcdp_rho(epsilon, delta)
-    if rho == 0.0:  # zCDP leaves less than any float
+    if rho == 0.0:  # zCDP gives a share that underflows
         rho = 0.5 / min(least_sigma(epsilon, delta), _MOST_NOISE) ** 2
     if rho <= 0.5 / _MOST_NOISE**2:
         raise ValueError(
@@ -409,7 +409,7 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
         )
     start = 0.5 * math.log(rho / rho_of_one)
     log_share = _root(excess, start)
-    # discretised distributions are monotone up to their steps only: end on the safe side
+    # discretised distributions are monotone only up to their steps: end on the safe side
     while excess(log_share) > 0:
         log_share -= 1e-4
     return math.exp(log_share)

@@ -20,7 +20,7 @@ def is_usual(epsilon: float) -> bool:
 
 
 def less_noise(ratio: float, how: str) -> str:
-    """Return advice to use Gaussian noise where it is smaller than Laplace noise by a ratio.
+    """Return advice to use Gaussian noise, if it is smaller than Laplace noise by a factor.
 
     Examples
     --------

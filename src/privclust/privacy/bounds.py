@@ -15,11 +15,11 @@ from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import PrivacyLeakWarning
 
 OUT_OF_BOUNDS = ("clip", "error")
-_NORM_TOLERANCE = 1e-12  # a norm may exceed the bound by this part of it
-_SMALLEST, _LARGEST = 1e-100, 1e100  # squares and fourth powers of norms are ordinary numbers
-_ATTEMPTS = 100  # failed draws of a point after which a separation counts as too large
-_SIDE_BY_SIDE = 64  # rows of which extremes are found together
-_HALVINGS = 12  # of the range in which the separation is sought
+_NORM_TOLERANCE = 1e-12  # relative excess of a norm over the bound that is ignored
+_SMALLEST, _LARGEST = 1e-100, 1e100  # squares and fourth powers of norms are finite
+_ATTEMPTS = 100  # failed draws of a point after which a separation is too large
+_SIDE_BY_SIDE = 64  # rows that are compared at once
+_HALVINGS = 12  # bisection steps for the separation
 
 
 def bounded_rows(
@@ -44,7 +44,7 @@ def bounded_rows(
     Returns
     -------
     X : ndarray of shape (n_samples, n_features)
-        The same array where no row was longer.
+        The same array if no row was longer.
     radius : float
         Positive.
     leaks : tuple of str
@@ -203,12 +203,12 @@ class Box:
 
     @property
     def center(self) -> np.ndarray:
-        """Its middle, shape (n_features,)."""
+        """Center of the box, shape (n_features,)."""
         return 0.5 * self.low + 0.5 * self.high
 
     @property
     def half_widths(self) -> np.ndarray:
-        """Half of its extent along each axis, shape (n_features,)."""
+        """Half of the width along each axis, shape (n_features,)."""
         return 0.5 * self.high - 0.5 * self.low
 
     def clipped(self, X: np.ndarray) -> np.ndarray:
@@ -221,7 +221,7 @@ class Box:
         if not (low <= high).all():
             X, low, high = X.astype(np.float64), self.low, self.high
         clipped, is_missing = np.clip(X, low, high), np.isnan(X)
-        if not is_missing.any():  # a third pass, and a second copy, for nothing
+        if not is_missing.any():  # saves a pass and a copy
             return clipped
         middle = np.clip(self.center, low, high).astype(X.dtype)
         return np.where(is_missing, middle, clipped)
@@ -230,7 +230,7 @@ class Box:
         """Return the least and the largest finite numbers of a type within the box, if any."""
         most = np.finfo(dtype).max
         low, high = (np.clip(end, -most, most).astype(dtype) for end in (self.low, self.high))
-        with np.errstate(over="ignore"):  # beyond the largest number there is none
+        with np.errstate(over="ignore"):  # no number above the largest
             low = np.where(low < self.low, np.nextafter(low, dtype.type(np.inf)), low)
             high = np.where(high > self.high, np.nextafter(high, dtype.type(-np.inf)), high)
         return low, high
@@ -273,10 +273,10 @@ def declared_box(
         Any numbers; finite and of at least one row if no bounds are given.
     bounds : (low, high) or None
         Each a number or an array of shape (n_features,), ``low < high``, of magnitude up to
-        1e100. None takes the smallest box that holds the rows, which leaks.
+        1e100. None takes the smallest box that contains the rows, which leaks.
     out_of_bounds : {"clip", "error"}
-        ``"clip"``: rows outside are announced by a warning, and the caller clips them by
-        `Box.clipped`. ``"error"``: they are refused. Warning and error are outside every guarantee.
+        ``"clip"``: a warning if rows lie outside, which the caller clips by `Box.clipped`.
+        ``"error"``: they are refused. Warning and error are outside every guarantee.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def checked_box(bounds: Bounds, n_features: int) -> Box:
 def _corners(bounds: Any, n_features: int) -> Any:
     """Return (low, high), also of a list of pairs.
 
-    For two features, types decide between them: ``[(0, 100), (50, 200)]`` are pairs, and
+    For two features the types decide: ``[(0, 100), (50, 200)]`` are pairs, and
     ``([0, 50], [100, 200])`` is (low, high); a ValueError is raised for ambiguous bounds.
     """
     parts = list(bounds)
@@ -403,7 +403,7 @@ class _AmbiguousError(ValueError):
 
 
 def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Raise a ValueError unless squares of numbers in the box are ordinary numbers."""
+    """Raise a ValueError if squares of numbers in the box may overflow."""
     largest = max(-float(low.min()), float(high.max()))
     width = float((0.5 * high - 0.5 * low).max())
     if largest > _LARGEST or 0 < width < _SMALLEST:
@@ -474,7 +474,7 @@ def _packed(
     uniform: Callable[..., np.ndarray],
     separation: float,
 ) -> np.ndarray | None:
-    """Return points 2 `separation` apart and `separation` off the border, or None."""
+    """Return points at least 2 `separation` apart, and `separation` from the border, or None."""
     points = np.empty((n_points, n_features))
     for k in range(n_points):
         # uniform at this distance from the border: the same domain, scaled

@@ -27,10 +27,10 @@ from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
 
 _VARIABLE = "PRIVCLUST_LEDGERS"
-_ROUNDING = 1e-9  # of the limit: ten fits at 0.1 are within 1
+_ROUNDING = 1e-9  # relative excess of the limit that is ignored: ten fits at 0.1 are within 1
 _LOCK = threading.RLock()  # protects open ledgers, and budgets spent in memory
 _OPEN: list[Budget] = []
-_TOKEN = secrets.token_hex(8)  # numbers of processes come again; a forked one has the same token
+_TOKEN = secrets.token_hex(8)  # process IDs are reused; a forked process has the same token
 
 
 def _new_lock() -> None:
@@ -294,8 +294,8 @@ class Budget:
         return start.compose(*(replace(entry, delta=self.delta) for entry in entries))
 
     def _cost(self, entries: tuple[Guarantee, ...], delta: float | None = None) -> float:
-        """Epsilon or rho of a composition; infinite where it has none at this delta."""
-        counts = Counter()  # equal losses as one: a search of many fits is composed at once
+        """Epsilon or rho of a composition; infinite if it has none at this delta."""
+        counts = Counter()  # group equal losses: a search of many fits is composed at once
         for loss in (loss for entry in entries for loss in entry.losses):
             counts[replace(loss, count=1)] += loss.count
         losses = [replace(loss, count=count) for loss, count in counts.items()]
@@ -344,7 +344,7 @@ class Budget:
                 "neighbours='replace-one'"
             )
         if guarantee.relation is self.neighbours:
-            # to exchange a row of a group is to exchange the group for another
+            # replacing a row of a group replaces the group
             return replace(guarantee, unit=ROW)
         if self.neighbours is Neighbours.REPLACE_ONE:
             return replace(guarantee.to_replace_one(), unit=ROW)
@@ -358,7 +358,7 @@ class Budget:
 def charge(guarantee: Guarantee) -> None:
     """Charge a guarantee to the open ledgers, before anything private is released.
 
-    Does nothing where no ledger is open.
+    Does nothing if no ledger is open.
 
     Raises
     ------
@@ -383,7 +383,7 @@ def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
     files = sorted((ledger for ledger in distinct if ledger.path), key=lambda one: one.path)
     memory = [ledger for ledger in distinct if not ledger.path]
     with _LOCK, contextlib.ExitStack() as locks:
-        for ledger in files:  # in one order everywhere, so that no two wait for each other
+        for ledger in files:  # always in the same order, to avoid deadlocks
             locks.enter_context(file_lock(ledger.path))
         after = [(ledger, ledger._extended(guarantee)) for ledger in (*files, *memory)]
         for ledger, entries in after:
@@ -418,9 +418,9 @@ def _tell_workers() -> None:
         os.environ[_VARIABLE] = json.dumps(listed)
     else:
         os.environ.pop(_VARIABLE, None)
-    # Workers that joblib keeps alive read the environment when they started: without a new start
-    # they would fit without a ledger. `get_reusable_executor().shutdown()`, the public way, starts
-    # a pool first where there is none.
+    # Workers that joblib keeps alive have read the environment at their start: unless restarted,
+    # they would fit without a ledger. `get_reusable_executor().shutdown()`, the public way, first
+    # starts a pool if there is none.
     pool = sys.modules.get("joblib.externals.loky.reusable_executor")
     if getattr(pool, "_executor", None) is not None:
         pool._executor.shutdown(wait=True)
@@ -435,7 +435,7 @@ def _listed() -> list[dict[str, Any]]:
 
 
 def _inherited() -> list[Budget]:
-    """Ledgers that were opened by the processes that started this one."""
+    """Return ledgers that were opened by parent processes."""
     listed = [entry for entry in _listed() if entry["process"] != _process()]
     if any(entry["path"] is None for entry in listed):
         raise _other_process()
@@ -451,7 +451,7 @@ def _other_process() -> BudgetError:
 
 
 def _read(path: Path) -> Budget:
-    """Read a ledger; a doubtful file is refused."""
+    """Read a ledger; refuse an invalid file."""
     try:
         limits, guarantees = _ledger_file.read(path)
         ledger = Budget(**limits)

@@ -102,7 +102,7 @@ def _forget(estimator: Any, names: Iterable[str]) -> None:
 
 
 def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method `partial_fit` that leaves an estimator as it was where it raises."""
+    """Return a method `partial_fit` that does not change the estimator if it raises."""
 
     @functools.wraps(partial_fit)
     def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -134,11 +134,11 @@ class PrivateEstimator:
     _n_public: int | None
 
     _NOT_RELEASED: ClassVar[tuple[str, ...]] = ("labels_",)
-    _SCALES_ROWS: ClassVar[bool] = False  # to norm 1, each by itself: no bounds are needed
-    _TYPES: ClassVar[Any] = np.float64  # of rows
+    _SCALES_ROWS: ClassVar[bool] = False  # whether rows are scaled to norm 1, without bounds
+    _TYPES: ClassVar[Any] = np.float64  # allowed types of rows
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the class's own `fit` and `partial_fit` whole."""
+        """Let the class's own `fit` and `partial_fit` succeed fully or not at all."""
         super().__init_subclass__(**kwargs)
         for name, whole in (("fit", all_or_nothing), ("partial_fit", _or_as_before)):
             if name in vars(cls):
@@ -150,9 +150,9 @@ class PrivateEstimator:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers, finite ones unless rows are brought into declared bounds or to norm 1. Where
-            the number of rows is private and bounds are declared, there may be any number of rows,
-            even none.
+            Numbers, finite unless rows are clipped to declared bounds or scaled to norm 1. If the
+            number of rows is private and bounds are declared, any number of rows is accepted, even
+            none.
         y : None
             Not used.
         groups : array-like of shape (n_samples,) or None
@@ -168,7 +168,7 @@ class PrivateEstimator:
         TypeError
             If X holds no rows: a sketch, or an iterator, which can be read only once.
         ValueError
-            If X or groups are not as described, there are fewer rows than clusters where their
+            If X or groups are not as described, there are fewer rows than clusters and their
             number is public, or a parameter is out of its range.
         ImportError
             If `random_state` is None and OpenDP is not installed.
@@ -178,12 +178,12 @@ class PrivateEstimator:
         PrivacyLeakWarning
             If bounds are taken from the data.
         NoiseWarning
-            If something that is asked for cannot be distinguished from noise.
+            If a cluster or another result cannot be distinguished from noise.
         """
         raise NotImplementedError
 
     def _relation(self) -> Neighbours:
-        """Return the change of the rows that is hidden."""
+        """Return the neighbouring relation."""
         return Neighbours.of(getattr(self, "neighbours", Neighbours.REPLACE_ONE))
 
     def _checked_records(
@@ -191,7 +191,7 @@ class PrivateEstimator:
     ) -> PrivateRecords:
         """Return the rows of X that count, after a check of them and of the parameters.
 
-        There must be rows where their number is public, or unless `any_number`.
+        There must be rows if their number is public, or unless `any_number`.
         """
         hidden = self._relation()
         needed = hidden if any_number else Neighbours.REPLACE_ONE
@@ -229,7 +229,7 @@ class PrivateEstimator:
     ) -> LeftOutCount:
         """Charge open ledgers, and release the number of records that are left out.
 
-        `promise` is what is charged; `whole` is the guarantee that is stated, if it is another.
+        `promise` is the charged guarantee; `whole` is the stated one, if it differs.
         """
         left_out = LeftOutCount.alongside(promise, records)
         self.guarantee_ = left_out.stated(whole or promise)
@@ -258,7 +258,7 @@ class PrivateEstimator:
         return other
 
     def __sklearn_tags__(self) -> Any:
-        """Say that NaN and text are accepted where rows are clipped to declared bounds."""
+        """Declare that NaN and text are accepted if rows are clipped to declared bounds."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.string = takes_any_row(self)
         return tags
@@ -284,7 +284,7 @@ def takes_any_row(estimator: Any) -> bool:
 
 
 def _declares_bounds(estimator: Any) -> bool:
-    """Where they are taken from the data, that is warned of already."""
+    """Return whether bounds are declared; if not, there is a warning already."""
     return any(getattr(estimator, name, None) is not None for name in ("norm_bound", "bounds"))
 
 
@@ -333,8 +333,8 @@ def private_records(
     TypeError
         If X holds no rows: a sketch, or an iterator, which can be read only once.
     ValueError
-        If X has another shape or type, or entries that are not finite where they must be. No entry
-        is quoted.
+        If X has another shape or type, or entries that must be finite and are not. No entry is
+        quoted.
 
     Warns
     -----
@@ -383,7 +383,7 @@ def private_records(
 
 
 def _declared_width(estimator: Any) -> int | None:
-    """Return the number of columns that bounds declare; None where they hold for any number."""
+    """Return the number of columns that bounds declare; None if they hold for any number."""
     bounds = getattr(estimator, "bounds", None)
     if isinstance(bounds, Mapping):
         return len(bounds)
@@ -397,7 +397,7 @@ def _declared_width(estimator: Any) -> int | None:
 
 
 def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
-    """Keep the number of records where it is public, for `_note_weak_points`."""
+    """Keep the number of records if it is public, for `_note_weak_points`."""
     if reset and isinstance(estimator, PrivateEstimator):
         estimator._n_public = n_records
 
@@ -419,7 +419,7 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
 
 
 def check_finite(X: np.ndarray, may_be_infinite: bool = False, is_untyped: bool = False) -> None:
-    """Raise a ReadingError if an entry is infinite or NaN (as entries that are no numbers are)."""
+    """Raise a ReadingError if an entry is infinite or NaN (such as an entry that is no number)."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum(dtype=np.float64)
     if np.isfinite(total) or (may_be_infinite and not np.isnan(X).any()):
@@ -447,7 +447,7 @@ def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) ->
         return check_array(numbers, estimator=estimator, input_name="X", **options)
     except (TypeError, ValueError) as error:
         refused = type(error)(_without_entries(str(error)))
-    raise refused  # outside of the handler: it keeps no error with entries as its context
+    raise refused  # outside of the handler: no context with entries of the data
 
 
 def _without_entries(message: str) -> str:
@@ -461,7 +461,7 @@ def _without_entries(message: str) -> str:
 def _one_type(X: ArrayLike, dtype: Any) -> Any:
     """Return one of the allowed types; for a table of columns the first.
 
-    A cell may decide the types of a table's columns; the type of an array is public.
+    A cell may determine the types of a table's columns; the type of an array is public.
     """
     if not isinstance(dtype, list):
         return dtype

@@ -1,6 +1,6 @@
 r"""Comparison of the Gaussian mechanism's delta with a float, without rounding errors.
 
-With r the sensitivity over the deviation of the noise, it is (epsilon, delta)-private exactly if
+With r the sensitivity over the noise's deviation, it is (epsilon, delta)-private if and only if
 
 .. math::
     \Phi\left(\frac{r}{2} - \frac{\epsilon}{r}\right)
@@ -8,7 +8,7 @@ With r the sensitivity over the deviation of the noise, it is (epsilon, delta)-p
 
 (B. Balle and Y.-X. Wang, ICML 2018, Theorem 8). Doubles lose this difference if noise is large or
 delta small. Here it is computed with as many bits as needed, and searches return a value for which
-the inequality was seen to hold.
+the inequality was verified.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from privclust.core.packages import require
 
 _NEED = "privacy budgets"
 _FIRST_BITS = 128
-_SPARE_BITS = 40  # to which the difference is known, relative to itself
-_ROUNDING = 2.0**-48  # relative, of a ratio that the caller has computed in doubles
-_FURTHEST = 40.0  # beyond: Phi(-40) is less than any float, and delta more than any below 1
-_HUGE = 2.0**20  # from where a bound on the second term is as good as its value
+_SPARE_BITS = 40  # accurate bits of the difference
+_ROUNDING = 2.0**-48  # relative error of a ratio that the caller has computed in doubles
+_FURTHEST = 40.0  # Phi(-40) is less than any float
+_HUGE = 2.0**20  # arguments from which a bound on the second term is as good as its value
 _LARGEST_EXPONENT = 700.0  # its exponential is a float
-_NEAR = 1e-10  # relative: how near doubles mostly come
-_SEARCH_STEPS = 44  # halvings of the last factor of 2: one part in 10^13
+_NEAR = 1e-10  # usual relative error in doubles
+_SEARCH_STEPS = 44  # bisection steps after the power of 2: one part in 10^13
 
 
 def is_private(ratio: float, epsilon: float, delta: float) -> bool:
@@ -52,7 +52,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
         with mp.workprec(bits):
             r, e = mp.mpf(ratio) * (1 + _ROUNDING), mp.mpf(epsilon)
             u, v = e / r - r / 2, e / r + r / 2
-            # rounding of u and of the terms, relative, is below 2 ** (size - bits)
+            # the relative rounding error of u and of the terms is below 2 ** (size - bits)
             size = 4 + max(0, 2 * mp.mag(v))
             if size + _SPARE_BITS < bits:
                 if abs(u) > _FURTHEST:
@@ -66,7 +66,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
 
 
 def _second_term(mp: Any, u: Any, v: Any, epsilon: Any) -> Any:
-    """Lower bound on e^epsilon Phi(-v), exact up to the last bits if v is not huge."""
+    """Return a lower bound on e^epsilon Phi(-v), exact up to the last bits unless v is huge."""
     if v < _HUGE:
         return mp.exp(epsilon) * mp.ncdf(-v)
     # e^epsilon phi(v) = phi(u), and Phi(-v) >= phi(v) v / (1 + v^2) (R. D. Gordon, 1941)
@@ -117,17 +117,17 @@ def least_epsilon(rho: float, delta: float) -> float:
 
 
 def _in_doubles(ratio: float, epsilon: float, delta: float) -> bool | None:
-    """`is_private` in doubles: right except near the border or for small delta."""
+    """Compute `is_private` in doubles: correct except near the border or for small delta."""
     u, v = epsilon / ratio - ratio / 2.0, epsilon / ratio + ratio / 2.0
     second = math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(v / math.sqrt(2.0))
     return math.erfc(u / math.sqrt(2.0)) - second <= 2.0 * delta
 
 
 def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> float:
-    """Return the least positive float that has a property that larger ones keep, from above.
+    """Return the least positive float with a property that all larger ones have, from above.
 
     `roughly` guesses the property. The result does not depend on it, but the time does: two values
-    around the guess decide the property of all values that do not lie between them.
+    around the guess decide for all values that do not lie between them.
     """
     guess = _bisected(roughly)
     fails, works = 0.0, math.inf
@@ -138,7 +138,7 @@ def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> 
 
 
 def _bisected(holds: Callable[[float], bool]) -> float:
-    """The same by bisection: at most a part in 10^13 above the least."""
+    """Find the least by bisection, up to a part in 10^13 above."""
     low, high = -1022, 1024  # exponents of 2: it fails at the first and holds at the second
     while high - low > 1:
         middle = (low + high) // 2

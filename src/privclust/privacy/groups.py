@@ -3,8 +3,8 @@ r"""Rows of one person, or of any other group that is protected as a whole.
 Each row of a group of n rows gets the weight 1 / n, so that a group is a weighted mean of rows. Let
 a row's contribution to a sum lie in a set S. A group's contribution then lies in the convex hull of
 S, which has the diameter and the largest norm of S, in any norm. Replacing, adding or removing a
-group therefore changes the sum by no more than doing so with a row where each row counts for
-itself. A sensitivity that is proved for rows holds for groups, and noise does not grow.
+group therefore changes the sum by at most as much as doing so with a row of weight 1. A sensitivity
+that is proved for rows holds for groups, and noise does not grow.
 
 **Exact.** Fixed-point sums cannot represent fractions 1 / n. But rows of groups of one size n have
 the same weight, so they are added up exactly, like rows, to integers :math:`M_n`, and
@@ -17,19 +17,19 @@ the same weight, so they are added up exactly, like rows, to integers :math:`M_n
 Groups of one row are rows, bit for bit. For all others the shift s compensates for rounding. Let D
 be the diameter of S and N its largest norm, in the norm of the sensitivity, and u the norm of one
 unit in every entry. A group that is added or removed changes one :math:`M_n`, by n times a point h
-of the hull. Then T changes by :math:`(1 - 2^{-s}) h` and less than two units an entry, by
-:math:`(1 - 2^{-s}) N + 2 u` at most. Replacing a group changes two of them (or one twice): with
-weights :math:`a, a' \le 1` in parts of 1 / n, of which at most one is 1,
+of the hull. Then T changes by :math:`(1 - 2^{-s}) h` and less than two units per entry, in norm by
+at most :math:`(1 - 2^{-s}) N + 2 u`. Replacing a group changes two of them (or one twice). With
+weights :math:`a, a' \le 1` in units of 1 / n, of which at most one is 1,
 
 .. math:: |a h - a' h'| + 4 u \le \max(a', a) D - |a - a'| (D - N) + 4 u
           \le D - 2^{-s} (D - N) + 4 u,
 
-as :math:`|a h - a' h'| \le a' |h - h'| + (a - a') |h|` for :math:`a' \le a`, and D - N is
-at most N. Both are within the bounds of a row where :math:`2^{-s} (D - N) \ge 4 u`. Sensitivities
-here have :math:`D = 2 N` in l1, and :math:`D \ge \sqrt 2 N` in l2, as rows in different clusters
-are orthogonal. So :math:`2^{-s} \ge 16\, u / N` is enough, and s is the largest such number. If no
-entry has a weight above N, u / N is at most the number of entries times :math:`2^{-b}`: for 1,000
-entries of 30 bits, a group of several rows weighs only :math:`2^{-16}` less than one row.
+since :math:`|a h - a' h'| \le a' |h - h'| + (a - a') |h|` for :math:`a' \le a`, and D - N is
+at most N. Both are within the bounds of a row if :math:`2^{-s} (D - N) \ge 4 u`. Sensitivities
+here have :math:`D = 2 N` in l1, and :math:`D \ge \sqrt 2 N` in l2, since rows in different clusters
+are orthogonal. So :math:`2^{-s} \ge 16\, u / N` is sufficient, and s is the largest such number. If
+no entry has a weight above N, u / N is at most the number of entries times :math:`2^{-b}`. For
+1,000 entries of 30 bits, the weight of a group of several rows is only :math:`2^{-16}` below 1.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Groups:
         Parameters
         ----------
         groups : array-like of shape (n_samples,)
-            The person of each row: numbers, text or times, each read by itself, so that 3, 3.0 and
-            "3" are one person. A row with a missing entry (None, NaN, blank) has no group.
+            The person of each row: numbers, text or times. Each is read independently, so that 3,
+            3.0 and "3" are one person. A row with a missing entry (None, NaN, blank) has no group.
         n_samples : int
 
         Returns
@@ -132,7 +132,7 @@ class Groups:
         return np.where(self.sizes > 0, 2**UNIT_BITS // np.maximum(self.sizes, 1), 0)
 
     def rows(self, start: int, stop: int) -> Groups:
-        """Return the groups of a part of the rows; only the first part counts the groups."""
+        """Return the groups of a part of the rows; only the first part has their number."""
         return Groups(self.sizes[start:stop], 0 if start else self.count)
 
 
@@ -240,7 +240,7 @@ def counted_rows(
 
 
 def whole_rows(rows: np.ndarray) -> np.ndarray:
-    """Return which rows hold no NaN, (n,)."""
+    """Return which rows have no NaN, (n,)."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isnan(rows.sum()):  # one pass without a copy, for tables without any
             return np.ones(len(rows), dtype=bool)
@@ -296,8 +296,8 @@ def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]
     -------
     list of tuples
         The size, and the rows of each array, in their order, C-contiguous; at least one tuple. Rows
-        without a group are left out. With groups, one part has a size above 1, even if it is empty,
-        so that unsupported uses are refused for all sizes.
+        without a group are left out. With groups, one part, possibly empty, has a size above 1, so
+        that unsupported uses are refused for all sizes.
 
     Examples
     --------
@@ -326,8 +326,8 @@ def weighted_sums(
     Parameters
     ----------
     terms : iterable of tuples
-        The size n of groups, and the exact sums of all their rows, of one number of bits: the same
-        arrays in each tuple, and at least one tuple; sizes in any order, each once.
+        The size n of groups, and the exact sums of all their rows. At least one tuple, each with
+        the same arrays of the same number of bits; sizes in any order, each once.
     spread : float or None
         At least u / N of the module's description, in units of 2^-b. None: the number of entries;
         in l2 its root is enough.

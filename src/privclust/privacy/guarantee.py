@@ -53,10 +53,10 @@ class Release:
     loss : Loss or None
         The privacy loss of each release; None if it is not differentially private.
     flaw : str
-        Why it is not private, where `loss` is None.
+        Why it is not private, if `loss` is None.
     sensitivity, scale : float or None
         Sensitivity of one release and scale of its noise, unrounded and in the same units. None
-        where no single number is public. Epsilon is ``sensitivity / scale`` for Laplace noise and
+        if no single number is public. Epsilon is ``sensitivity / scale`` for Laplace noise and
         the exponential mechanism, which adds no noise. For Gaussian noise, the scale is the
         standard deviation and rho is ``sensitivity**2 / (2 * scale**2)``.
     norm : {"l1", "l2", "trace", "range"} or None
@@ -109,8 +109,8 @@ class Guarantee:
     mu, tau : float
         For ``"cdp"``: bound on the mean of the privacy loss, and its subgaussian deviation.
     seeded : bool
-        Whether the noise came from a seed. Anyone who knows the seed can repeat such a run: it
-        serves reproduction and is not a release.
+        Whether the noise came from a seed. Anyone who knows the seed can repeat such a run. It is
+        for reproduction, not a release.
     caveats : tuple of str
         Assumptions of the guarantee, or why there is none.
     unit : {"row", "group"}
@@ -194,14 +194,14 @@ class Guarantee:
     def _restated(
         self, releases: Sequence[Release], definition: str, relation: Neighbours, delta: float
     ) -> Guarantee:
-        """Compose other releases, or in another definition, with the same seed and caveats."""
+        """Compose other releases, or in another definition; keep seed and caveats."""
         rest = {name: getattr(self, name) for name in ("seeded", "caveats", "unit")}
         rest["delta"] = delta
         return Guarantee.of(releases, definition, relation, **rest)
 
     @property
     def losses(self) -> list[Loss]:
-        """The loss of each release; empty where there is no guarantee."""
+        """The loss of each release; empty if there is no guarantee."""
         if self.definition == "none":
             return []
         return [release.loss for release in self.releases]
@@ -209,7 +209,7 @@ class Guarantee:
     def epsilon_at(self, delta: float) -> float:
         """Return the least epsilon for which the output is known to be (epsilon, delta)-DP.
 
-        It is infinite where there is no guarantee, or an asymptotic one only. Delta is in (0, 1).
+        It is infinite without a guarantee, or with an asymptotic one. Delta is in (0, 1).
         """
         return composed_epsilon(self.losses, delta) if self._holds else math.inf
 
@@ -233,7 +233,7 @@ class Guarantee:
         return self._restated(self.releases, definition, self.relation, delta)
 
     def part(self, name: str) -> Guarantee:
-        """Return the guarantee with the name of a part of the fit in front of each release.
+        """Return the guarantee with the name of a part of the fit prefixed to each release.
 
         Examples
         --------
@@ -260,8 +260,8 @@ class Guarantee:
         """Return the guarantee for all rows of a group with at most `most_rows` rows.
 
         Adding or removing a group of m rows is m steps: pure epsilon is multiplied by m, rho by the
-        square of m (group privacy; Bun and Steinke 2016, Proposition 1.9). Every row counts as one,
-        as in counts of events; see `privclust.privacy.first_rows`, which bounds the rows. The noise
+        square of m (group privacy; Bun and Steinke 2016, Proposition 1.9). Every row has weight 1,
+        as in counts of events; `privclust.privacy.first_rows` bounds the number of rows. The noise
         is that required if each sensitivity is multiplied by m.
 
         Parameters
@@ -277,8 +277,8 @@ class Guarantee:
         Raises
         ------
         ValueError
-            If this guarantee is not for added or removed rows. With replaced rows their number is
-            public, but replacing a group by one of another size would change it.
+            If this guarantee is not for added or removed rows. With replaced rows the number of
+            rows is public, but replacing a group by one of another size would change it.
 
         Examples
         --------
@@ -335,13 +335,13 @@ class Guarantee:
     def alongside(self, *others: Guarantee) -> Guarantee:
         r"""Return the guarantee of releasing all outputs, each made from different records.
 
-        Parallel composition. Let part j release :math:`M_j(D_j)` with independent noise, and let
-        it be fixed in advance which record belongs to which part. Neighbouring data sets D, D'
-        then have neighbouring :math:`D_j, D'_j` in one part and the same records in all others:
-        replacing (adding, removing) a record changes only its own part. The densities of the other
-        outputs are the same factor under D and D', so the joint privacy loss is that of part j, for
-        any j; and all parts have the same loss. All parameters that follow from the distribution of
-        that loss (epsilon, delta, rho, mu, tau) therefore hold for all outputs together.
+        Parallel composition. Part j releases :math:`M_j(D_j)` with independent noise, and the part
+        of each record is fixed in advance. Neighbouring data sets D, D' then have neighbouring
+        :math:`D_j, D'_j` in one part and the same records in all others: replacing (adding,
+        removing) a record changes only its own part. The densities of the other outputs are the
+        same factor under D and D'. So the joint privacy loss is that of part j, for any j, and all
+        parts have the same loss. All parameters of the distribution of that loss (epsilon, delta,
+        rho, mu, tau) therefore hold for all outputs together.
 
         If a record's values decide its part, a replacement may change two parts, and the parameters
         are those of `compose` for two.
@@ -463,7 +463,7 @@ def _alike(guarantee: Guarantee) -> dict[str, Any]:
 
 
 def _finite(instance: Any) -> dict[str, Any]:
-    """Return a dataclass's fields except infinite ones and None, which are their defaults."""
+    """Return the fields of a dataclass, except infinite ones and None, which are defaults."""
     values = {item.name: getattr(instance, item.name) for item in fields(instance)}
     if "relation" in values:
         values["relation"] = values["relation"].value
@@ -475,7 +475,7 @@ def _finite(instance: Any) -> dict[str, Any]:
 
 
 _TYPES: dict[str, Any] = {"bool": bool, "float": int | float, "int": int, "str": str}
-_LARGEST_INTEGER = 2**62  # that a guarantee's values may hold
+_LARGEST_INTEGER = 2**62  # largest integer value of a guarantee
 
 
 def _check_type(name: str, value: Any, kind: str) -> None:
@@ -493,7 +493,7 @@ def _check_type(name: str, value: Any, kind: str) -> None:
 
 def _several_steps(loss: Loss, steps: int) -> Loss:
     """Group privacy for several rows."""
-    # of (epsilon, delta): k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta
+    # (epsilon, delta) becomes (k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta)
     delta = loss.delta and loss.delta * sum(math.exp(i * loss.epsilon) for i in range(steps))
     return replace(loss, rho=steps**2 * loss.rho, epsilon=steps * loss.epsilon, delta=delta)
 
@@ -501,8 +501,8 @@ def _several_steps(loss: Loss, steps: int) -> Loss:
 def check_stated(guarantee: Guarantee, line: Release) -> None:
     """Raise a ValueError if a guarantee is stronger than the noise stated by `line` gives.
 
-    Its losses and their composition at its delta are recomputed from the noise. Whether noise was
-    seeded, or records were assigned to parts by their values, cannot be checked and is believed.
+    Its losses and their composition at its delta are recomputed from the noise. It is not possible
+    to check whether noise was seeded, or records were assigned to parts by their values.
     """
     if guarantee.definition == "none":
         return

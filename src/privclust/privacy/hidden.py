@@ -1,8 +1,8 @@
 """Messages about clusters and components that cannot be distinguished from noise.
 
-Below `COUNT_DEVIATIONS` standard deviations of its noise, a count may be of no rows. A count of no
-rows exceeds this with probability 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or 0.13 %
-(Gaussian noise); a count of six standard deviations falls below as rarely.
+Below `COUNT_DEVIATIONS` standard deviations of its noise, a noisy count may be mere noise. That of
+no rows exceeds this with probability 0.7 % (Laplace noise: half of :math:`e^{-3 \\sqrt 2}`) or
+0.13 % (Gaussian noise); a count of six standard deviations falls below as rarely.
 """
 
 from __future__ import annotations

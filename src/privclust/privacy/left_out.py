@@ -12,11 +12,11 @@ N <= D (`privclust.privacy.groups`), so they hold unchanged.
 **The number.** A record counts in the sums or among those left out, never in both.
 
 - *add_remove*: only one of the two changes (parallel composition). A count with noise for the whole
-  budget has the loss of the sums.
+  budget has the same loss as the sums.
 - *replace_one*: if both records count, or neither does, the count does not change. If one does, the
-  sums change by N and the count by 1. In l2, N <= D / sqrt 2: the sums have at most rho / 2, and
-  the count may have rho / 2. In l1, N <= D / 2: with Laplace noise the sums lose at most epsilon /
-  2, and the count may lose epsilon / 2, but no more than rho / 2.
+  sums change by N and the count by 1. In l2, N <= D / sqrt 2: the sums have a loss of at most rho /
+  2, and the count may have rho / 2. In l1, N <= D / 2: with Laplace noise the sums have at most
+  epsilon / 2, and the count may have epsilon / 2, but no more than rho / 2.
 
 The number of records that count is then private, even if the number of all records is public.
 Divisions use the public number minus the noisy number of records left out. The number of persons is
@@ -84,8 +84,8 @@ class PrivateRecords:
     is_counted : ndarray of shape (n_samples,), bool, or None
         None: all rows count, because of their type or by ``missing="middle"``.
     n_records : int
-        The number of all records, rows or persons, with those that are left out; public for rows
-        and *replace_one* only.
+        The number of all records, rows or persons, including those left out; public only for rows
+        with *replace_one*.
     """
 
     rows: np.ndarray
@@ -119,7 +119,7 @@ class LeftOutCount:
     left_out : int or None
         The exact number of others; None if there can be none.
     hides_counted : bool
-        Whether the number that count is also released: for groups, where it is never public.
+        Whether the number of those that count is also released: for groups it is never public.
     noise : Laplace, Gaussian or None
         None if the guarantee has no room for it.
     """
@@ -217,7 +217,7 @@ def noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | No
 
 
 def _together(releases: tuple[Release, ...]) -> list[Loss]:
-    """Return the losses that a count may have: of all releases if of one kind, else of each."""
+    """Return the losses that a count may have: that of all releases of one kind, or of each."""
     known = [release.loss for release in releases if release.loss is not None]
     if len(known) < len(releases) or any(loss.delta for loss in known):
         return []

@@ -11,13 +11,13 @@ rounded between a record's own share and the noise. Doubles, which are integer m
 are taken unchanged: the caller accounts for earlier rounding.
 
 By theorems, noise of scale s on multiples of 2^-b has the privacy loss of continuous noise of that
-scale, for pure losses and for zCDP of Gaussian noise. Elsewhere the loss differs by a part of about
+scale, for pure losses and for zCDP of Gaussian noise. Otherwise the relative difference is about
 (2^-b / s)^2. Laplace noise has steps of at most 2^-20 s, which its zCDP parameter includes
 (`privclust.privacy.accounting.laplace_rho`). For a privacy loss distribution, the difference is
 below the rounding of any number computed from it.
 
-An experiment draws from a numpy Generator, so that it can be repeated. Such a run is no release:
-the noise is added in floating point, and anyone with the seed knows it.
+An experiment draws from a numpy Generator, so that it can be repeated. Such a run is not a release:
+the noise is added in floating point, and known to anyone with the seed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _MISSING = (
     "noise that may be released is drawn by OpenDP, which is not installed: "
     f"{how_to_install('opendp')}; or pass random_state for a seeded run, which is not for release"
 )
-_FEATURE = "contrib"  # OpenDP's constructors of measurements refuse to work without it
+_FEATURE = "contrib"  # feature flag that OpenDP's constructors of measurements require
 _FEATURE_LOCK = threading.Lock()
-_MOST_BITS = 62  # of fixed point
+_MOST_BITS = 62  # most bits of fixed-point numbers
 
 
 Value: TypeAlias = np.ndarray | FixedPoint
@@ -121,8 +121,8 @@ class SystemEntropy:
     def generator(self) -> np.random.Generator:
         """Return a numpy Generator seeded afresh by the operating system.
 
-        For draws that protect nobody's privacy, such as random starts; not for noise. The samplers
-        of `privclust.bingham` also use it, and guarantees for their draws say so.
+        For draws that privacy does not depend on, such as random starts; not for noise. Exception:
+        the samplers of `privclust.bingham`, and guarantees for their draws say so.
         """
         return np.random.default_rng()
 
@@ -165,7 +165,7 @@ class NoisyTransformer:
     guarantee_: Any
 
     def __sklearn_tags__(self) -> Any:
-        """Say that two calls of `transform` differ."""
+        """Declare that two calls of `transform` differ."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.non_deterministic = True
         return tags
@@ -192,7 +192,7 @@ class NoisyTransformer:
 
 
 def is_seeded(source: NoiseSource) -> TypeGuard[np.random.Generator]:
-    """Return whether noise from this source can be repeated and is therefore no release.
+    """Return whether noise from this source can be repeated, so that it is not for release.
 
     Raises
     ------
@@ -226,20 +226,20 @@ def add_gaussian(value: Value, sigma: float | np.ndarray, source: NoiseSource) -
 def select(scores: np.ndarray, scale: float, source: NoiseSource) -> int:
     """Return index i with probability proportional to ``exp(scores[i] / scale)``."""
     if is_seeded(source):
-        with np.errstate(over="ignore"):  # -inf is the right limit for a hopeless candidate
+        with np.errstate(over="ignore"):  # -inf is correct for a very low score
             exponents = (scores - scores.max()) / scale
         return int(np.argmax(exponents + source.gumbel(size=scores.shape)))
     return source.select(scores, scale)
 
 
 def unprotected_generator(source: NoiseSource) -> np.random.Generator:
-    """Return a numpy Generator for draws that protect nothing, from any source."""
+    """Return a numpy Generator for draws that privacy does not depend on, from any source."""
     return source if is_seeded(source) else source.generator()
 
 
 @contextmanager
 def _constructors() -> Iterator[Any]:
-    """OpenDP's measurements, with the feature they need switched on only for these calls."""
+    """Return OpenDP's measurements, with the required feature enabled only for these calls."""
     from opendp import measurements
     from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
@@ -264,7 +264,7 @@ def _in_small_steps(value: FixedPoint, scale: float) -> FixedPoint:
     """Return the same numbers in steps of at most `LAPLACE_STEP` scales, if a loss requires it.
 
     It does if the scale is at least a step over `LARGEST_STEPPED`. The number of added bits depends
-    only on the scale. Sums beyond 62 bits are clipped there, which increases no difference.
+    only on the scale. Sums are clipped to 62 bits, which increases no difference.
     """
     steps = scale * 2.0**value.bits
     if not 1.0 <= steps * LARGEST_STEPPED < LARGEST_STEPPED / LAPLACE_STEP:
@@ -281,7 +281,7 @@ def _perturbed(make: Any, metric: Any, value: Value, scale: float) -> np.ndarray
     if not isinstance(value, FixedPoint):
         noisy = make(_float_vectors(), metric(T=float), scale=scale)
         return np.reshape(noisy(value.ravel().tolist()), value.shape)[()]
-    # a sum that leaves 64 bits is cut there: that is done to the noisy sum, not to the value
+    # sums are clipped to 64 bits after noise is added, which is post-processing
     integers = value.integers.ravel().tolist()
     if not np.isfinite(scale * 2.0**value.bits):
         raise ValueError(f"noise of scale {scale:.3g} is not representable: epsilon is too small")

@@ -20,9 +20,9 @@ import numpy as np
 from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import PrivacyLeakWarning
 
-_MEAN = 3e-5  # single precision moves a mean by 6e-8 of the subtracted value, in deviations
-_DEVIATION = 2e-7  # and a deviation by 6e-8
-_FEWEST = 3  # two rows that are opposite, at one length, are nothing unusual
+_MEAN = 3e-5  # tolerance of a mean, in deviations, for rounding in single precision
+_DEVIATION = 2e-7  # tolerance of a deviation: rounding is about 6e-8
+_FEWEST = 3  # two opposite rows of equal length are not unusual
 _BLOCK = 1 << 16  # rows of a column that are copied together
 
 
@@ -76,8 +76,8 @@ def is_standardised(X: np.ndarray) -> bool:
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Any floats. False for fewer than three rows; entries that are NaN, which a
-        scaler passes over as well, are left out.
+        Any floats. False for fewer than three rows; NaN entries are ignored, as by a
+        scaler.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def is_standardised(X: np.ndarray) -> bool:
         column = X[:, (n_features // 2 + i) % n_features]  # borders of images are constant
         mean, square, is_constant = _moments(column)
         n_entries = n_samples
-        if math.isnan(square):  # a copy, only for columns with missing entries
+        if math.isnan(square):  # copy only columns with missing entries
             column = column[~np.isnan(column)]
             n_entries = len(column)
             if n_entries < _FEWEST:

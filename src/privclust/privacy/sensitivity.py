@@ -15,7 +15,7 @@ NORMS = ("l1", "l2", "trace", "range")
 
 
 class Neighbours(StrEnum):
-    """The relation of neighbouring data sets; ``replace_one`` is read as ``replace-one``.
+    """The relation of neighbouring data sets; ``replace_one`` also means ``replace-one``.
 
     Examples
     --------

@@ -10,10 +10,10 @@ Lipschitz constant :math:`\sqrt 2 / w`, so that it exceeds
 
 with probability at most :math:`e^{-t^2/2}`: 3.4e-4 for t = 4, and twice that for the norm.
 
-*The rule*: of a noisy matrix, the gap between the eigenvalues q and q + 1 (or eigenvalue q and
-zero, where q = d) is compared with T. With a gap g of the matrix itself, the leading subspace is
-turned by an angle of sine at most :math:`\|N\| / (g - \|N\|)` (Davis and Kahan): a gap below T says
-nothing about the direction.
+*The rule*: the gap between the eigenvalues q and q + 1 of a noisy matrix (or eigenvalue q and
+zero, if q = d) is compared with T. If g is the gap of the matrix itself, the leading subspace is
+rotated by an angle of sine at most :math:`\|N\| / (g - \|N\|)` (Davis and Kahan): a gap below T has
+no information on the direction.
 
 *False alarms*: by Weyl's inequality the noisy gap is at least :math:`g - 2 \|N\|`. If g is above 3
 T, there is a warning with probability at most 6.7e-4 for each matrix. *Misses*: in pure noise the
@@ -21,7 +21,7 @@ gap is above T with probability 1e-4 for d = 2, and less for larger d.
 
 **The matrix without its noise** (`estimated_moments`). A map of M + N that commutes with rotations
 gives a matrix that commutes with the same reflections as M + N and so has the same eigenvectors v:
-it can improve only the eigenvalues. The best are v'Mv, and by Stein's identity, with eigenvalues
+it can improve only the eigenvalues. The best ones are v'Mv. By Stein's identity, with eigenvalues
 :math:`\lambda_i` of M + N,
 
 .. math:: E\, v_i' M v_i = E \Bigl[\lambda_i - \sum_{j \ne i}
@@ -29,10 +29,10 @@ it can improve only the eigenvalues. The best are v'Mv, and by Stein's identity,
           c_{ij} = \frac{2}{w^2} + \Bigl(2 - \frac{4}{w^2}\Bigr) \sum_a v_{ia}^2 v_{ja}^2,
 
 which is 1 for w of :math:`\sqrt 2`. This sum has infinite variance because of eigenvalues close to
-one another. Stein's isotonic regression replaces it by the nearest numbers in the eigenvalues'
-order, means over such groups. Last comes the projection onto the positive semidefinite matrices
-with a nuclear norm of at most the noisy trace (d'Orsi and Novikov). It subtracts the same number
-from all eigenvalues and sets negative ones to 0, which keeps their order.
+one another. Stein's isotonic regression replaces the estimates by the nearest ones in the order of
+the eigenvalues, which are means over such groups. Finally, the matrix is projected onto the
+positive semidefinite ones with a nuclear norm of at most the noisy trace (d'Orsi and Novikov):
+the same number is subtracted from all eigenvalues, and negative ones are set to 0.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import NoiseWarning
 from privclust.privacy.measurements import SymmetricGaussian
 
-_DEVIATIONS = 4.0  # t
-_LEAST_GAP = 1e-6  # in sigma; below it, eigenvalues are pooled and their divisors cancel
+_DEVIATIONS = 4.0  # t of the threshold T
+_LEAST_GAP = 1e-6  # least divisor, in sigma: closer eigenvalues are pooled, and divisors cancel
 
 
 def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
@@ -86,7 +86,7 @@ def detected_subspaces(
 def estimated_moments(noisy: np.ndarray, noise: SymmetricGaussian) -> np.ndarray:
     """Return an estimate of a matrix from its noisy version (d, d), with corrected eigenvalues.
 
-    Positive semidefinite, with the eigenvectors of `noisy`, and its trace where that is positive.
+    It is positive semidefinite, with the eigenvectors of `noisy`, and its trace if positive.
 
     References
     ----------

@@ -26,7 +26,7 @@ from privclust.records.columns import (
 from privclust.records.errors import ReadingError
 
 _PANDAS_INDEX = "__index_level_"
-_BATCH_VALUES = 1 << 20  # of a table in a thread's memory at a time, in addition to a row group
+_BATCH_VALUES = 1 << 20  # values in a thread's memory at a time, in addition to a row group
 
 
 def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -35,8 +35,8 @@ def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]
     Raises
     ------
     ReadingError
-        If there are none, if one is missing or occurs twice, or if all are read and one is an index
-        written by pandas.
+        If there are none, if one is missing or occurs twice, or if all are requested and one is an
+        index written by pandas.
     """
     if columns is None:
         for name in schema.names:
@@ -85,7 +85,7 @@ class GroupedRows(NamedTuple):
     sizes : ndarray of shape (n,), int64
         Number of rows of its group in the whole table; 0 for a row that does not count.
     n_new : int
-        Number of groups counted here: each once among all parts.
+        Number of groups counted here; each group is counted in one part only.
     n_left_out : int
         Number of groups counted here without any row that counts.
     """
@@ -165,7 +165,7 @@ class RowReader:
 
 
 def takes_tables(encoder: object) -> bool:
-    """Whether an encoder names the columns that it reads."""
+    """Return whether an encoder names the columns that it reads."""
     return isinstance(getattr(encoder, "columns", None), Mapping)
 
 
@@ -208,10 +208,10 @@ class Reading:
 
 
 def batch_rows(n_columns: int) -> int:
-    """Rows of a batch."""
+    """Return the number of rows of a batch."""
     return max(1, _BATCH_VALUES // n_columns)
 
 
 def is_of(source: object, package: str) -> bool:
-    """Whether an object's class, or a parent of it, belongs to a package."""
+    """Return whether an object's class, or a parent of it, belongs to a package."""
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)

@@ -1,4 +1,4 @@
-"""One cell read by itself: as a number, a time, a category or a person.
+"""Reading of one cell, independently of all others: a number, a time, a category or a person.
 
 Every function of one cell depends only on that cell, and no cell raises an error. Functions of
 columns return the same bits, faster if the column has a type (`privclust.records.columns`).
@@ -25,9 +25,9 @@ _NO_NUMBERS = (*_TIMES, complex, np.complexfloating, np.ndarray)
 _NULLS = ("NAType", "NaTType")  # of pandas, which need not be installed
 _NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)?", re.ASCII)
-_CACHED = (str, int, float, bytes)  # equal values of one of these types are read alike
-_MOST_EXACT = 2**53  # beyond, floats are not all whole numbers, and texts spell them shortly
-_MOST_DIGITS = 4000  # of a whole number that is written out
+_CACHED = (str, int, float, bytes)  # types with a cache: equal values are read once
+_MOST_EXACT = 2**53  # floats are exact integers up to this
+_MOST_DIGITS = 4000  # most digits of an integer that is written out
 _SECONDS_OF = {"Y": 31_556_952, "M": 2_629_746, "W": 604_800, "D": 86_400, "h": 3_600, "m": 60}
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 _MOST_SECONDS = 2**62
@@ -160,8 +160,8 @@ def seconds(cell: Any) -> float:
 def seconds_of_times(times: np.ndarray) -> np.ndarray:
     """Return an array of ``datetime64`` in seconds since 1970; NaN for NaT and times out of range.
 
-    numpy's own conversion raises for all if one exceeds 64 bits, as happens in some versions for
-    parts of a second near the least time.
+    NumPy's own conversion raises for the whole array if one time exceeds 64 bits, in some versions
+    also for fractions of a second near the least time.
     """
     unit, step = np.datetime_data(times.dtype)
     if unit == "generic":
@@ -183,8 +183,8 @@ def seconds_of_times(times: np.ndarray) -> np.ndarray:
 def key(cell: Any) -> str | None:
     """Return the key that identifies a category or a person; None for a missing cell.
 
-    Numbers that are equal have one key, whatever their type and spelling: 3, 3.0, "3" and " 3.00".
-    So do texts that differ only in blanks at their ends.
+    Equal numbers have the same key, whatever their type and spelling: 3, 3.0, "3" and " 3.00". So
+    do texts that differ only in blanks at their ends.
 
     Examples
     --------
@@ -196,11 +196,11 @@ def key(cell: Any) -> str | None:
     if isinstance(cell, int) and not isinstance(cell, bool):
         try:
             return str(int(cell))
-        except ValueError:  # of too many digits for Python
+        except ValueError:  # too many digits for Python
             return hex(cell)
     if isinstance(cell, float | np.floating):
         number_of = float(cell)
-        if number_of.is_integer():  # exact, so that a float32 is the whole number that it holds
+        if number_of.is_integer():  # a float32 with an integer value has that integer's key
             cell = int(number_of) if abs(number_of) <= _MOST_EXACT else number_of
     text = text_of(cell)
     if text is None:
@@ -211,7 +211,7 @@ def key(cell: Any) -> str | None:
 
 
 def _plain_number(text: str) -> str | None:
-    """Return the one spelling of a decimal number; None for other texts."""
+    """Return the canonical spelling of a decimal number; None for other texts."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

@@ -22,7 +22,7 @@ from privclust.records.notation import USUAL, Notation
 
 ANY, NUMBER, TIME, DURATION, TEXT = "any", "number", "time", "duration", "text"
 CATEGORY, COMPLEX, NESTED = "category", "complex", "nested"
-_PLAIN = r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$"  # texts of numbers that Arrow takes
+_PLAIN = r"^-?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$"  # texts of numbers that Arrow accepts
 _Value = TypeVar("_Value")
 _KINDS = {"b": NUMBER, "i": NUMBER, "u": NUMBER, "f": NUMBER, "M": TIME, "m": DURATION}
 _KINDS |= {"U": TEXT, "S": TEXT, "T": TEXT, "c": COMPLEX, "V": NESTED}
@@ -108,7 +108,7 @@ class Column:
         return self._each(key)
 
     def places(self, categories: Sequence[str]) -> list[int]:
-        """Return the place of each cell among categories, -1 if it is none of them.
+        """Return the index of the category of each cell; -1 if it is none of them.
 
         A text that equals a category belongs to it; otherwise equal keys decide, so that 3.0 is the
         category "3".
@@ -116,7 +116,7 @@ class Column:
         by_key: dict[str | None, int] = {}
         for place, category in reversed(list(enumerate(categories))):
             by_key[key(category)] = place
-        by_key.pop(None, None)  # a category that is a word for missing needs an exact match
+        by_key.pop(None, None)  # a category such as "NA" needs an exact match
         by_text = {category: place for place, category in enumerate(categories)}
 
         def place_of(cell: Any) -> int:
@@ -217,7 +217,7 @@ def _of_pandas(series: Any) -> Column:
     name, text = type(dtype).__name__, str(dtype)
     if name == "ArrowDtype" or (name == "StringDtype" and dtype.storage == "pyarrow"):
         return replace(_of_arrow(getattr(series, "array", series).__arrow_array__()), type=text)
-    if name == "CategoricalDtype":  # its codes: as an array, a missing one makes floats of integers
+    if name == "CategoricalDtype":  # use the codes: NaN would convert integer categories to floats
         values = column_of(dtype.categories).cells
         if isinstance(values, np.ndarray) and values.dtype.kind != "M":
             values = values.tolist()
@@ -311,7 +311,7 @@ def _one_array(array: Any) -> Any:
 
 
 def _numbers_of_texts(array: Any) -> np.ndarray:
-    """Return texts as floats, by Arrow's cast if it accepts all, else one by one like `number`."""
+    """Return texts as floats, by Arrow's cast if it accepts all, otherwise by `number`."""
     import pyarrow
     from pyarrow import compute
 
@@ -327,7 +327,7 @@ def _numbers_of_texts(array: Any) -> np.ndarray:
 
 
 def _objects(array: Any) -> list[Any]:
-    """Return the entries of an array of Arrow as Python's; text that is no UTF-8 as bytes."""
+    """Return the entries of an Arrow array as Python objects; invalid UTF-8 as bytes."""
     try:
         return array.to_pylist()
     except UnicodeDecodeError:

@@ -23,7 +23,7 @@ State: TypeAlias = dict[str, np.ndarray]
 An array that one part lacks is 0 there.
 """
 
-_FAN_IN = 16  # states that are added at a time
+_FAN_IN = 16  # states that one task adds up
 
 
 def added(states: Iterable[State]) -> State:
@@ -123,10 +123,10 @@ def _counted_by_dask(parts: Any, reader: RowReader) -> tuple[Any, Any]:
 
 
 def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: Any) -> State:
-    """Return the state of a frame of pandas; the first that has rows counts all groups.
+    """Return the state of a pandas frame; the first with rows counts all groups.
 
-    Counts may have been lost with a worker and made again: a partition that differs from the
-    counts, or different counts, give no state.
+    Counts may be computed again if a worker is lost. If a partition does not match the counts, or
+    counts differ, there is no state.
     """
     state_of, reader = shared
     own = _Counted.of(frame, reader, counted.counts.secret)
@@ -146,7 +146,7 @@ def _schema_of_dask(types: Any) -> Any:
         plain = getattr(dtype, "numpy_dtype", dtype)
         if kind is None and getattr(plain, "kind", "O") in "iufmMb":
             kind = pyarrow.from_numpy_dtype(plain)
-        fields.append((str(name), kind or pyarrow.string()))  # categories and the like too
+        fields.append((str(name), kind or pyarrow.string()))  # also categories and similar types
     return pyarrow.schema(fields)
 
 
@@ -159,7 +159,7 @@ def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> S
         raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")
     reader = reading.reader(_schema_of_spark(frame.dtypes))
     quoted = ["`" + name.replace("`", "``") + "`" for name in reader.reads]
-    plain = [f"column_{i}" for i in range(len(quoted))]  # mapInArrow cannot bear others
+    plain = [f"column_{i}" for i in range(len(quoted))]  # mapInArrow fails for other names
     frame = frame.select(*quoted).toDF(*plain)
     if reader.groups is not None:
         frame = _with_sizes(frame, plain.pop(), reader)

@@ -48,12 +48,12 @@ def known_suffixes(*kinds: str) -> str:
 
 
 def delimiter_of(path: str | os.PathLike[str], given: str | None) -> str:
-    """Return the delimiter of a text file: the given one, else that of its suffix."""
+    """Return the delimiter of a text file: the given one, or that of its suffix."""
     return given or ("\t" if _suffix(path) == ".tsv" else ",")
 
 
 def _suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a file; for a compressed text that before the compression's."""
+    """Return the suffix of a file, without that of a compression."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if len(suffixes) > 1 and suffixes[-1] in COMPRESSIONS and suffixes[-2] in TEXT:
         suffixes.pop()

@@ -27,9 +27,9 @@ CHANGED = "the records have changed while they were read: those of a label are o
 class LabelCounts:
     """The number of counting records of each label; 24 bytes a label, about 60 during additions.
 
-    Labels come in pairs of lists: labels (None without an ID), and whether each record counts.
+    Labels are added in two lists: labels (None without an ID), and whether each record counts.
 
-    Counts of two parts of the records can be merged if one was made with the other's `secret`.
+    Counts of two parts of the records can be merged if they have the same `secret`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class LabelCounts:
 
     @property
     def n_left_out(self) -> int:
-        """Number of labels with records of which none counts."""
+        """Number of labels without a record that counts."""
         self._count()
         return len(self._counts) - self.n_counted
 
@@ -97,7 +97,7 @@ class LabelCounts:
         return _with_nobody(labels, self._counts[at][places])
 
     def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return where the labels' counts are, which each has, and how often they come."""
+        """Return the places of the labels' counts, the place of each label, and frequencies."""
         self._count()
         keys = self._hashed(labels)
         keys, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -116,7 +116,7 @@ class LabelCounts:
             self._add(keys, np.bincount(places[is_counted], minlength=len(keys)))
 
     def _add(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        """Add counts of sorted keys, each there once."""
+        """Add counts of sorted, distinct keys."""
         at = np.searchsorted(self._keys, keys)
         is_new = np.ones(len(keys), dtype=bool)
         inside = at < len(self._keys)
@@ -126,7 +126,7 @@ class LabelCounts:
         self._counts = np.insert(self._counts, at[is_new], counts[is_new])
 
     def _hashed(self, labels: Any) -> np.ndarray:
-        """Return the hashes of texts; the same for the same, in any process."""
+        """Return the hashes of texts, which are the same in any process."""
         hashes = {
             label: hashlib.blake2b(
                 label.encode("utf-8", "surrogatepass"), digest_size=_HASH.itemsize, key=self.secret
@@ -137,7 +137,7 @@ class LabelCounts:
 
 
 def _with_nobody(labels: Sequence[str | None], sizes: np.ndarray) -> np.ndarray:
-    """Return sizes of labels with 0 where there is none."""
+    """Return sizes of labels, with 0 for records without a label."""
     all_sizes = np.zeros(len(labels), dtype=np.int64)
     all_sizes[[label is not None for label in labels]] = sizes
     return all_sizes

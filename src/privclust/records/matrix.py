@@ -20,8 +20,8 @@ _ROWS_ARE_NO_ROWS = (str, bytes, bytearray, dict, set, frozenset)
 def numbers_of_table(X: Any, width: int | None = None) -> Any:
     """Return a table as an array of numbers, NaN for cells that are no numbers.
 
-    The types of its container decide whether a table is refused, never a cell. An object that is no
-    table (one-dimensional, sparse, complex) is returned unchanged, for scikit-learn to refuse.
+    A table is refused by the types of its container only, never by a cell. An object that is not a
+    table (one-dimensional, sparse, complex) is returned unchanged, and refused by scikit-learn.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _of_frame(X: Any) -> np.ndarray:
     """Return a frame; all columns must be numbers."""
     kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [None])]
     if set(kinds) <= set("biuf") and all(isinstance(kind, np.dtype) for kind in X.dtypes):
-        return np.asarray(X, dtype=np.float64)  # at once, with the same outcome
+        return np.asarray(X, dtype=np.float64)  # faster, with the same result
     columns: list[np.ndarray] = []
     for name, values in columns_of(X):
         column = column_of(values)
@@ -96,7 +96,7 @@ def _of_frame(X: Any) -> np.ndarray:
 
 
 def _check_of_frame(name: str, column: Column) -> None:
-    """Refuse types other than of numbers, such as text, whatever the cells are."""
+    """Refuse types other than numbers, such as text, whatever the cells are."""
     if column.kind != "number":
         hint = "; declare its values with TableEncoder"
         if column.kind in ("time", "duration"):
@@ -109,12 +109,12 @@ def _check_of_frame(name: str, column: Column) -> None:
 
 
 def _of_rows(X: Sequence[Any], width: int | None) -> Any:
-    """Return a list of rows; an object that is no row has no cells."""
+    """Return rows of a list as numbers; an object that is not a row has no cells."""
     if width is None:
         lengths = Counter(map(_length, X))
         most = max(lengths.values(), default=0)
         width = max((length for length, count in lengths.items() if count == most), default=-1)
-    if width < 0:  # most are numbers, not rows, or there is nothing
+    if width < 0:  # no rows, or most entries are numbers, not rows
         return np.full(len(X), np.nan)
     rows = np.full((len(X), width), np.nan)
     for row, values in zip(rows, X, strict=True):
@@ -130,7 +130,7 @@ def _length(row: Any) -> int:
         if isinstance(row, _ROWS_ARE_NO_ROWS) or not hasattr(row, "__len__"):
             return -1
         return len(row)
-    except Exception:  # an array of no dimension, or any behaviour of a user's class
+    except Exception:  # an array without dimensions, or an error of a user's class
         return -1
 
 

@@ -28,7 +28,7 @@ from privclust.records.table_files import TableFile, open_table, reworded, worde
 Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """Where records come from; see `chunks`."""
 
-_CHUNK_BYTES = 1 << 23  # of float64, where the caller does not say how many rows
+_CHUNK_BYTES = 1 << 23  # default size of a chunk, in bytes of float64
 _NPY_SIGNATURE = b"\x93NUMPY"
 
 
@@ -80,7 +80,7 @@ class Chunks:
         return chunk
 
     def _check_labels(self) -> None:
-        """Say where a label is missing."""
+        """Raise an error if a label is missing."""
         if self._strict and self.labels is not None and None in self.labels:
             row = self._row + self.labels.index(None) + 1
             raise ValueError(f"{self.name}: row {row} has no entry in column {self.label!r}")
@@ -150,9 +150,9 @@ def chunks(
         Name of a column of a CSV or Parquet file that is not part of the records, such as the
         person of each: text or whole numbers, returned in the chunks' `labels`.
     strict : bool
-        False: no entry makes reading fail, for callers with their own rule for such entries. Chunks
-        then contain NaN and infinity where records do: a field of a CSV file that is missing or no
-        number is NaN, and fields beyond the header's are ignored.
+        False: no entry causes an error, for callers with their own rule for such entries. Chunks
+        then contain the NaN and infinity of records. A field of a CSV file that is missing or no
+        number is NaN, and fields beyond those of the header are ignored.
 
     Returns
     -------
@@ -203,13 +203,13 @@ def chunks(
 
 
 def _can_delimit(character: str) -> bool:
-    """Whether a character may stand between the fields of a CSV file."""
+    """Return whether a character may delimit the fields of a CSV file."""
     is_printable = character.isprintable() or character == "\t"
     return is_printable and not character.isalnum() and character not in "+-._'\""
 
 
 def _from_table(name: str, table: Any, chunk_size: int | None, stride: int = 1) -> Chunks:
-    """Slices of an object with a shape; a multiple of `stride` rows each."""
+    """Return slices of an object with a shape, each of a multiple of `stride` rows."""
     if len(table.shape) != 2 or table.shape[1] == 0:
         raise ValueError(f"{name}: must have shape (n, n_features), got {tuple(table.shape)}")
     n_rows, n_features = (int(size) for size in table.shape)
@@ -220,7 +220,7 @@ def _from_table(name: str, table: Any, chunk_size: int | None, stride: int = 1) 
 
 
 def _from_iterable(source: Iterable[Any]) -> Chunks:
-    """Chunks of an iterable; the first one determines their width."""
+    """Return the chunks of an iterable; the first one determines their width."""
     pieces = iter(source)
     first = next(pieces, None)
     if first is None:
@@ -286,7 +286,7 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
 
 
 def _is_table(item: Any) -> bool:
-    """Whether an HDF5 object is a two-dimensional array."""
+    """Return whether an HDF5 object is a two-dimensional array."""
     return getattr(item, "ndim", None) == 2
 
 
@@ -310,7 +310,7 @@ class _NpyFile:
     def _map(self) -> np.ndarray:
         try:
             return np.load(self._path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # its message may advise to trust the file
+        except ValueError:  # NumPy's message may suggest to trust the file
             raise ReadingError(
                 f"{self._path}: holds no whole array of numbers: it is damaged, or of objects"
             ) from None
@@ -323,7 +323,7 @@ def _table_file(
     columns: Sequence[str] | None,
     label: str | None,
 ) -> Chunks:
-    """Columns of a table: of a Parquet or an Arrow file, or of a text."""
+    """Return chunks of columns of a Parquet file, an Arrow file or a text."""
     table = open_table(path, delimiter)
     if table.is_text:
         _check_header(table, columns, label)

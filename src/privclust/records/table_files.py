@@ -1,7 +1,7 @@
 """Tables in files, read by the names of columns: Parquet, Arrow, and texts of lines.
 
-A parser of whole texts may read, skip or refuse a line because of others: one stray quote joins the
-next lines to its own. Here each line is parsed independently: every line is a record, even at a
+A parser of whole texts may read, skip or refuse a line because of others: after a stray quote the
+next lines are joined. Here each line is parsed independently. Every line is a record, even at a
 quoted line end, and a line with too few or too many fields gets as many as the header.
 """
 
@@ -32,12 +32,12 @@ from privclust.records.errors import ReadingError
 from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
 from privclust.records.notation import USUAL, Notation
 
-_ROWS = 1 << 16  # read at once
-_BLOCK, _CHARACTERS = 1 << 22, 8  # of a text that are read at a time, at most, and of a field
-_BUFFER_BYTES = 1 << 20  # of a Parquet file, read at a time
+_ROWS = 1 << 16  # rows read at a time
+_BLOCK, _CHARACTERS = 1 << 22, 8  # most characters of a text read at a time; characters of a field
+_BUFFER_BYTES = 1 << 20  # bytes of a Parquet file read at a time
 _USUAL_FIELD = 1 << 16
-_SEPARATOR = "\x1f"  # the character that is there to separate units; in a field it becomes a blank
-_MARK = "\ufeff"  # of the order of bytes, at the start of a text
+_SEPARATOR = "\x1f"  # ASCII's unit separator; a blank if it occurs in a field
+_MARK = "\ufeff"  # byte order mark at the start of a text
 _ODD = ('"', _SEPARATOR, _MARK)
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -284,7 +284,7 @@ class TextFile(TableFile):
         return f"{whole}\n".encode("utf-8", "replace")
 
     def _are_alike(self, content: bytes) -> bool:
-        """Return whether all lines have as many fields as the first: of all lines at once."""
+        """Return whether all lines have as many fields as the first, checked at once."""
         n, delimiter = len(self.names) - 1, self.delimiter.encode()
         if len(delimiter) > 1 or n == 0:
             return False
@@ -312,7 +312,7 @@ class TextFile(TableFile):
             pyarrow.BufferReader(pyarrow.py_buffer(content)),
             of_csv.ReadOptions(
                 use_threads=False,
-                block_size=len(content) + 1,  # or a line would be cut
+                block_size=len(content) + 1,  # so that no line is split
                 column_names=list(map(str, range(len(self.names)))),
             ),
             of_csv.ParseOptions(delimiter=_SEPARATOR, quote_char=False, ignore_empty_lines=False),
@@ -336,7 +336,7 @@ def _fields_of(line: str, delimiter: str) -> list[str]:
         return line.split(delimiter)
     if len(line) <= _USUAL_FIELD:
         return next(csv.reader([line], delimiter=delimiter))
-    before = csv.field_size_limit(max(len(line), _USUAL_FIELD))  # a long field is one as well
+    before = csv.field_size_limit(max(len(line), _USUAL_FIELD))  # the whole line may be one field
     try:
         return next(csv.reader([line], delimiter=delimiter))
     finally:

@@ -24,7 +24,7 @@ from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
 from privclust.records.table_files import open_table, worded
 
-_BUFFER_BYTES = 1 << 20  # read of a file at a time
+_BUFFER_BYTES = 1 << 20  # bytes of a file read at a time
 _TAKEN = (
     "a path of Parquet, Arrow or CSV files (a file, a folder, a pattern, or a list), a data set of "
     "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
@@ -108,7 +108,7 @@ def total(
 
 
 def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
-    """Return the columns to read, by themselves or an encoder's; None for all."""
+    """Return the columns to read, as given or of an encoder; None for all."""
     if encoder is not None and not hasattr(encoder, "transform"):
         raise ValueError(f"encoder must have a method transform, got {type(encoder).__name__}")
     if takes_tables(encoder):
@@ -132,7 +132,7 @@ _Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # the reader of batches, and
 def _total_of_groups(
     source: Any, state_of: Any, reading: Any, row_filter: Any, n_threads: int, progress: Any
 ) -> State:
-    """Read twice: first persons, to count their rows, and then all."""
+    """Read twice: first only persons, to count their rows, then all."""
     if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
         raise ValueError(
             "a reader of Arrow gives its rows once, and those of groups are read twice, first to "
@@ -169,7 +169,7 @@ def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None,
 
 
 def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Part, None, None]:
-    """One slice of a batch each; an engine's error may contain entries and is not shown."""
+    """Return one slice of a batch each; errors of engines, with entries, are not shown."""
     for stream in _unquoted(streams):
         try:
             batches = pyarrow.RecordBatchReader.from_stream(stream)
@@ -178,7 +178,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
                 f"the table gives no stream of Arrow ({type(error).__name__}): are there columns "
                 "of mixed types?"
             ) from None
-        with batches:  # a connection of an engine may bear one at a time
+        with batches:  # a connection may allow one stream at a time
             reader = reading.reader(batches.schema)
             step = batch_rows(len(reader.reads))
             for batch in _unquoted(batches):
@@ -188,7 +188,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
 
 
 def _unquoted(stream: Any) -> Iterator[Any]:
-    """Pass on what comes; for an error only the kind."""
+    """Pass on the items of a stream; of an error only the type."""
     try:
         yield from stream
     except MemoryError:
@@ -200,7 +200,7 @@ def _unquoted(stream: Any) -> Iterator[Any]:
 
 
 def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
-    """Row groups of Parquet files; parts of texts and Arrow files."""
+    """Return row groups of Parquet files, and parts of texts and Arrow files."""
     for path in map(os.fspath, paths):
         if "://" in path:
             raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
@@ -244,7 +244,7 @@ def _dataset_of_files(files: Any, paths: Any) -> Any:
 
 
 def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
-    """One row group each, by the types of its own file."""
+    """Return one row group each, with the types of its own file."""
     pyarrow = require("pyarrow", "Parquet files")
     dataset = require("pyarrow.dataset", "Parquet files")
     keys = _partition_keys(data)
@@ -255,7 +255,7 @@ def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Pa
     with _named("the data set", quiet=row_filter is not None):
         fragments = list(data.get_fragments(filter=row_filter))
     prepared = []
-    for fragment in fragments:  # all files, before a row of any is read
+    for fragment in fragments:  # check all files before any row is read
         name = getattr(fragment, "path", "the data set")
         is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
         quiet = row_filter is not None or not is_parquet
@@ -294,13 +294,13 @@ def _named(name: str, quiet: bool) -> Any:
     except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
         reason = "cannot be read, or not with this filter" if quiet else "cannot be read"
         reason = f"{reason} ({type(e).__name__})"
-        if isinstance(e, ReadingError) or type(e) is ValueError:  # our own words
+        if isinstance(e, ReadingError) or type(e) is ValueError:  # a message of this package
             reason = excerpt(str(e).splitlines()[0])
         raise ReadingError(f"{name}: {reason}") from None
 
 
 def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) -> State:
-    """Let threads take parts until none is left; each adds up its own."""
+    """Add up the states of parts, which threads take until none is left."""
     lock, stop = threading.Lock(), threading.Event()
 
     def rows_of_parts() -> Iterator[Any]:

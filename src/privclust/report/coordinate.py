@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 NUMBER, DATE, SHARE = "number", "date", "share"
-WIDTH_95 = 1.96  # standard errors on either side
+WIDTH_95 = 1.96  # half-width of a 95 % interval, in standard errors
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Coordinate:
         The column of the table.
     kind : {"number", "date", "share"}
     centers : ndarray of shape (n_clusters,)
-        In units of the column; ``datetime64[s]`` of dates.
+        In units of the column; ``datetime64[s]`` for dates.
     errors : ndarray of shape (n_clusters,)
-        Standard errors; of dates in days.
+        Standard errors; for dates in days.
     spreads, spread_errors : ndarray of shape (n_clusters,) or None
-        Standard deviation of the rows of a cluster, and its standard error, in units of the column;
-        of dates in days. None of shares, and where nothing was released about it.
+        Standard deviation of the rows of a cluster, and its standard error, in units of the column
+        (dates: days). None for shares, and if it was not released.
     """
 
     name: str
@@ -44,5 +44,5 @@ class Coordinate:
 
     @property
     def reach(self) -> np.ndarray:
-        """How far a cluster is drawn on either side of its center, (n_clusters,)."""
+        """Distance from the center to which a cluster is drawn on either side, (n_clusters,)."""
         return self.width_95 if self.spreads is None else np.maximum(self.width_95, self.spreads)

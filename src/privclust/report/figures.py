@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from privclust.core.files import atomic_path
 
-# Okabe and Ito's palette: told apart with every common kind of colour blindness; and two greys.
+# Okabe and Ito's palette, distinguishable with common kinds of colour blindness; and two greys.
 COLOURS = {
     "vermillion": "#D55E00",
     "blue": "#0072B2",
@@ -53,10 +53,10 @@ TEXT_RC: dict[Any, Any] = {"font.family": "sans-serif", "svg.fonttype": "none"}
 
 
 def house_style() -> AbstractContextManager[None]:
-    """Return a context in which figures look as all do."""
+    """Return a context in which figures have the house style."""
     # Matplotlib's own defaults first: the user's matplotlibrc may have changed any of them.
     defaults = {name: mpl.rcParamsDefault[name] for name in mpl.rcParamsDefault}
-    del defaults["backend"]  # figures are written without one
+    del defaults["backend"]  # figures are written without a backend
     return mpl.rc_context({**defaults, **RC})
 
 
@@ -64,7 +64,7 @@ def house_style() -> AbstractContextManager[None]:
 def text_style() -> Iterator[None]:
     """Give a context for figures with text that a viewer draws in its own fonts.
 
-    For names in any script: no font has all glyphs, and those that ours lacks would be boxes.
+    For names in any script: glyphs that are missing in our font would be drawn as boxes.
     """
     missing = r"Glyph \d+ .* missing from font"
     with house_style(), mpl.rc_context(TEXT_RC), warnings.catch_warnings():
@@ -79,7 +79,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: AnyPath, kind: str, style: Style = house_style) -> None:
-    """Write a figure as ``"svg"`` or ``"png"``, without a clock in it."""
+    """Write a figure as ``"svg"`` or ``"png"``, without a date."""
     entry = {"svg": "Date", "png": "Software"}[kind]
     with style(), atomic_path(path) as temporary:
         figure.savefig(temporary, format=kind, metadata={entry: None})

@@ -10,7 +10,7 @@ from privclust.privacy.groups import GROUP
 from privclust.sketches import Sketch
 
 _FATES = {"drop": "are left out", "middle": "count there as the middle"}
-_DEVIATIONS = 3.0  # by which a number is above its noise before a report names it
+_DEVIATIONS = 3.0  # deviations of noise above which a report states a number
 
 
 def missing_remarks(sketch: Sketch) -> list[str]:
@@ -24,8 +24,7 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     Returns
     -------
     list of str
-        For each number that is more than three deviations above 0 a sentence, or one that says that
-        there is none.
+        One sentence for each number above three deviations of its noise, or one that there is none.
     """
     table, what = sketch.table, "persons" if sketch.unit == GROUP else "rows"
     if table is None or table.counts is None:
@@ -68,7 +67,7 @@ def _kind(ends: Any) -> str:
 
 
 def _about(number: float, deviation: float, n: float) -> str:
-    """Return a number, to the digits that noise leaves, and its share."""
+    """Return a number, rounded by its noise, and its share."""
     if not deviation:
         return f"{number:,.6g} of {n:,.0f} ({number / max(n, 1.0):.1%})"
     step = 10 ** max(math.floor(math.log10(max(2.0 * deviation, 1.0))), 0)
@@ -78,6 +77,6 @@ def _about(number: float, deviation: float, n: float) -> str:
 
 
 def _round_up(number: float) -> int:
-    """Return a number of one digit that is not below."""
+    """Round a number up to one digit."""
     step = 10 ** max(math.floor(math.log10(max(number, 1.0))), 0)
     return math.ceil(number / step) * step

@@ -16,18 +16,18 @@ from privclust.report.coordinate import DATE, SHARE, Coordinate
 from privclust.report.figures import COLOURS, PALETTE, new_figure, text_style
 from privclust.report.table_clusters import TableClusters
 
-_MOST_COLUMNS = 5  # that pairs are drawn of: those that tell clusters apart best
-_MOST_CATEGORIES = 6  # of a column; others are drawn as one
+_MOST_COLUMNS = 5  # columns drawn in pairs: those that separate clusters best
+_MOST_CATEGORIES = 6  # categories of a column; others are drawn as one
 _PANELS_IN_ROW = 3
-_FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # of the years that Matplotlib can name, 1 to 9999
-_NEAR = 0.06  # of an axis: numbers nearer than that are written side by side
-_LARGEST, _SMALLEST = 700.0, 30.0  # markers, in squared points
+_FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # range of Matplotlib's dates: years 1 to 9999
+_NEAR = 0.06  # fraction of an axis: numbers of closer clusters are written side by side
+_LARGEST, _SMALLEST = 700.0, 30.0  # areas of markers, in squared points
 
 
 def picture(clusters: TableClusters) -> Figure:
     """Return a figure: pairs of columns with centers and spreads, and shares of categories.
 
-    Clusters that noise hides are left out.
+    Clusters that are not detected are left out.
     """
     of_pairs = _drawn_columns(clusters)
     pairs: list[tuple[int, ...]] = list(itertools.combinations(of_pairs, 2))
@@ -79,7 +79,7 @@ def _has_spreads(clusters: TableClusters) -> bool:
 
 
 def _drawn_columns(clusters: TableClusters) -> list[int]:
-    """Return the places of the coordinates that pairs are drawn of."""
+    """Return the indices of the coordinates that are drawn in pairs."""
     places = [j for j, c in enumerate(clusters.coordinates) if c.kind != SHARE]
     if len(places) <= _MOST_COLUMNS:
         return places
@@ -88,7 +88,7 @@ def _drawn_columns(clusters: TableClusters) -> list[int]:
 
 
 def _between(clusters: TableClusters, j: int) -> float:
-    """Return how far apart centers are in a coordinate, in parts of its declared range."""
+    """Return the spread of centers in a coordinate, relative to its declared range."""
     coordinate = clusters.coordinates[j]
     values = _numbers(coordinate)[clusters.is_detected]
     low, high = clusters.columns[coordinate.column]
@@ -144,14 +144,14 @@ def _draw_bars(
     across: float,
     along: float | None = None,
 ) -> None:
-    """Draw a 95 % interval, dotted where it is not known well."""
+    """Draw a 95 % interval, dotted if its width is not known well."""
     bars = axes.errorbar(*place, xerr=across, yerr=along, color=_colour(j), capsize=3)
     for line in bars[2]:
         line.set_linestyle("-" if clusters.is_reliable[j] else ":")
 
 
 def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
-    """Draw the numbers of clusters near their centers; on discs where spreads are not known."""
+    """Draw the numbers of clusters near their centers; on discs if spreads are not known."""
     sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_detected)
     how: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points"}
     if not _has_spreads(clusters):
@@ -165,7 +165,7 @@ def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndar
 
 
 def _together(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> list[list[int]]:
-    """Return the clusters of each label; numbers that would cover one another share a label."""
+    """Return the clusters of each label: numbers that would overlap share a label."""
     if not len(shown):
         return []
     points = np.column_stack([x, y])[shown]
@@ -233,12 +233,12 @@ def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a name that is drawn as it is, not as a formula."""
+    """Escape a name, so that Matplotlib does not draw it as a formula."""
     return name.replace("$", r"\$")
 
 
 def _set_ticks(axis: Any, coordinate: Coordinate) -> None:
-    """Write dates as such, and few enough numbers to be read."""
+    """Format the ticks of an axis: dates as dates, and not too many."""
     axis.set_major_locator(MaxNLocator(4))
     if coordinate.kind == DATE:
         locator = AutoDateLocator(minticks=3, maxticks=6)
@@ -247,7 +247,7 @@ def _set_ticks(axis: Any, coordinate: Coordinate) -> None:
 
 
 def _limits(coordinate: Coordinate, values: np.ndarray, reach: np.ndarray) -> tuple[float, float]:
-    """Return where an axis begins and ends."""
+    """Return the limits of an axis."""
     if not len(values):
         return 0.0, 1.0
     low, high = float((values - reach).min()), float((values + reach).max())

@@ -17,7 +17,7 @@ _AT_AN_END = (
     "lies at an end of the bounds, to which values outside are clipped: if there are such values, "
     "widen the bounds"
 )
-_NEAR, _NEAREST = 0.01, 0.002  # at most and at least, in parts of the range; else by the errors
+_NEAR, _NEAREST = 0.01, 0.002  # range of the distance that counts as equal, relative to a column's
 
 
 def suspicions(
@@ -25,9 +25,9 @@ def suspicions(
 ) -> list[str]:
     """Return a remark for each column in which a detected cluster is at the middle or an end.
 
-    Values outside bounds count as the nearest bound, and a code such as -999 or 0 for "unknown"
-    lies at an end or in the middle; it may be that the rows do lie there. Columns with bounds of 0
-    and 1, which may have no other values, get none.
+    Values outside bounds count as the nearest bound, so a code such as -999 or 0 for "unknown" is
+    at an end or in the middle. Rows may also truly be there. There is no remark on columns with
+    bounds of 0 and 1, which may have no other values.
     """
     remarks = []
     for name, ends in columns.items() if is_detected.any() else ():
@@ -72,7 +72,7 @@ def separated_by_categories(
 
     def are_separate(left_out: Sequence[str]) -> bool:
         is_in = np.array([name not in left_out for name in of_coordinate])
-        if not is_in.any():  # nothing that could overlap
+        if not is_in.any():  # no columns left in which clusters could overlap
             return True
         covariances = spreads[:, None, is_in] ** 2 * np.eye(is_in.sum())
         return deepest_valley(weights, centers[:, is_in], covariances) <= DEEP_VALLEY
@@ -98,7 +98,7 @@ def _remark(name: str, what: str, clusters: np.ndarray) -> str:
 def _in_parts(
     coordinate: Coordinate, ends: Any, is_detected: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where detected centers lie in a range, and the distance that counts as one place."""
+    """Return positions of detected centers in a range, and the distance that counts as equal."""
     values, errors = coordinate.centers[is_detected], coordinate.errors[is_detected]
     if isinstance(ends, list):
         low, width = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Clusters of a table in its own units, made only from released numbers."""
+"""Clusters of a table in its own units, computed only from released numbers."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class TableClusters:
     covariances : ndarray of shape (n_clusters, n_coordinates, n_coordinates)
         Covariances of the errors of centers, in units of the columns.
     weights, weight_errors : ndarray of shape (n_clusters,)
-        Parts of the records, and standard errors.
+        Fractions of the records, and standard errors.
     is_detected : ndarray of shape (n_clusters,)
-        Whether a cluster is more than noise; of one that is not, no number is shown.
+        Whether a cluster is distinguishable from noise; if not, its numbers are not shown.
     is_reliable : ndarray of shape (n_clusters,)
         Whether the errors are known well.
     n_records : int or float
-        How many there are; not whole where the number itself is private.
+        Number of records; noisy, and so not whole, if it is private.
     columns : mapping of str to bounds or categories
         As declared.
     guarantee : privclust.privacy.Guarantee
     missing : {"drop", "middle", "error"}
-        What became of rows with entries that are missing or cannot be read.
+        Treatment of rows with entries that are missing or cannot be read.
     remarks : tuple of str
-        Further remarks.
+        Other remarks.
     private_bounds : tuple of str
         The columns with bounds from `privclust.preprocessing.private_bounds`, not declared ones.
     """
@@ -92,7 +92,7 @@ class TableClusters:
         encoder : TableEncoder
         model : CompressiveKMeans
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            Seed of the draws that the errors are computed from.
+            Seed of the draws from which errors are computed.
         **settings
             Keywords of `of_sketch`.
 
@@ -142,7 +142,7 @@ class TableClusters:
         guarantee : Guarantee or None
             The guarantee of all releases; None: that of the sketch.
         remarks : tuple of str
-            Those on centers at bounds, or in the middle of all columns' entries, come after them.
+            First remarks; those on centers at bounds or in the middle follow.
         private_bounds : tuple of str
             The columns with private bounds.
         """
@@ -198,7 +198,7 @@ class TableClusters:
         return max(self.weights[j] - width, 0.0), min(self.weights[j] + width, 1.0)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the rows of a table of text; cells that noise hides are empty."""
+        """Return header and rows of a table of text; cells of undetected clusters are empty."""
         names = [name for c in self.coordinates for name, _ in _numbers_of(c)]
         header = ["cluster", "weight", "weight error", *names, "detected", "errors known"]
         rows = []
@@ -218,7 +218,7 @@ class TableClusters:
         return text.getvalue()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it in types of JSON; numbers that noise hides are None."""
+        """Return the clusters as JSON values; numbers of undetected clusters are None."""
         clusters = []
         for j, is_detected in enumerate(self.is_detected):
             cluster: dict[str, Any] = {"is_detected": bool(is_detected)}
@@ -250,7 +250,7 @@ class TableClusters:
 
 
 def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
-    """Return names and numbers of the columns of a table that a coordinate has, (k,) each."""
+    """Return names and numbers (k,) of the columns for a coordinate."""
     name = coordinate.name
     columns = [(name, coordinate.centers), (f"{name} error", coordinate.errors)]
     if coordinate.spreads is not None and coordinate.spread_errors is not None:
@@ -277,6 +277,6 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a number as it is read back to the last bit, or a date."""
+    """Return a number as text that is read back exactly, or a date."""
     value = _plain(value)
     return value if isinstance(value, str) else repr(value)

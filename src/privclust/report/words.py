@@ -15,9 +15,9 @@ from privclust.privacy import Guarantee
 from privclust.report.coordinate import DATE, SHARE, Coordinate
 from privclust.report.table_clusters import TableClusters
 
-_COLUMNS = 6  # of a cluster that are described; the page has tables of all
-_DELTA = 1e-6  # at which a guarantee without a delta of its own is put in words
-_LARGE = 12.0  # epsilon, from which on the factor is not written out
+_COLUMNS = 6  # most columns that describe a cluster; the page has tables of all
+_DELTA = 1e-6  # delta at which a guarantee without one is put in words
+_LARGE = 12.0  # epsilon from which the factor is not written out
 
 
 def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
@@ -49,7 +49,7 @@ def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
 
 
 def guarantee_in_words(guarantee: Guarantee) -> str:
-    """Return the meaning of a guarantee in one sentence, without terms of the field.
+    """Return the meaning of a guarantee in one sentence, without technical terms.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
         factor = f"{math.exp(epsilon):.6g}"
     elif epsilon < _LARGE:
         factor = f"{math.exp(epsilon):.2g}" if epsilon < 3.0 else f"{math.exp(epsilon):,.0f}"
-    else:  # a number that nobody reads, and from 710 on none at all
+    else:  # the factor would be too long to read, and overflows from 710 on
         factor = f"exp({epsilon:.4g})"
     plus = f", and adds at most {delta:g}" if delta else ""
     return (
@@ -95,7 +95,7 @@ def _coordinates(clusters: TableClusters, name: str) -> list[Coordinate]:
 
 
 def _difference(clusters: TableClusters, name: str, j: int) -> float:
-    """Return how far a cluster is from the mean of all, in parts of the column's range."""
+    """Return the distance of a cluster from the mean of all, relative to the column's range."""
     weights = np.where(clusters.is_detected, np.maximum(clusters.weights, 0.0), 0.0)
     largest = 0.0
     for coordinate in _coordinates(clusters, name):
@@ -111,7 +111,7 @@ def _difference(clusters: TableClusters, name: str, j: int) -> float:
 
 
 def _column(clusters: TableClusters, name: str, j: int) -> str:
-    """Return a column of a cluster in words; of categories, the most frequent one."""
+    """Return a column of a cluster in words; for categories, the most frequent one."""
     first, *others = _coordinates(clusters, name)
     if first.kind == SHARE:
         shares = [c.centers[j] for c in (first, *others)]

@@ -25,7 +25,7 @@ NAMES = (
     *("guarantee.json", "guarantee.txt", "report.html"),
 )
 """The names of the files that `write` writes."""
-_MOST_COLUMNS = 7  # of a table that fits 1,100 px
+_MOST_COLUMNS = 7  # most columns of a table that fits 1,100 px
 
 
 def write(
@@ -56,7 +56,7 @@ def write(
 def _picture(clusters: TableClusters, folder: Path) -> str:
     try:
         save_figure(picture(clusters), folder / "clusters.svg", "svg", text_style)
-    except Exception as error:  # the numbers have cost their budget: a picture is not to lose them
+    except Exception as error:  # budget is spent: a failed picture must not lose the numbers
         warnings.warn(f"no picture: {type(error).__name__}: {error}", UserWarning, stacklevel=3)
         return ""
     svg = (folder / "clusters.svg").read_text(encoding="utf-8")
@@ -108,7 +108,7 @@ def _table(
 ) -> list[list[str]]:
     """Return the header and rows of a table, a row for each detected cluster.
 
-    If there are many columns, they are the rows. There is no table without columns or clusters.
+    With many columns the table is transposed. There is no table without columns or clusters.
     """
     rows = [
         [f"{j + 1}{'' if clusters.is_reliable[j] else ' ?'}", *cells(clusters, j)]

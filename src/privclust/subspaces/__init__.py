@@ -1,7 +1,7 @@
 """Subspace clustering under differential privacy.
 
-Names listed in the stub next to this file are imported at first use, so that the exact law of a
-chain is available without compiled samplers.
+Names listed in the stub next to this file are imported at first use, so that the exact distribution
+of a chain is available without compiled samplers.
 """
 
 import lazy_loader

@@ -55,7 +55,7 @@ def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
 
 
 def labels_by_subspace(rows: np.ndarray, bases: np.ndarray) -> np.ndarray:
-    """Return the nearest subspace of each row, int64; the first of equals."""
+    """Return the nearest subspace of each row, int64; the first in a tie."""
     labels = np.empty(len(rows), dtype=np.int64)
     columns = rounded_columns(bases)
     for part in blocks(len(rows), columns.shape[1]):
@@ -78,7 +78,7 @@ def _labels(rows, columns, n_clusters):
 
 @kernel()
 def _longest_projections(coordinates, n_clusters, labels):
-    """Write which group of columns has the largest sum of squares, of equals the first."""
+    """Write which group of columns has the largest sum of squares; the first in a tie."""
     dimension = coordinates.shape[1] // n_clusters
     for i in range(coordinates.shape[0]):
         largest, nearest = -1.0, 0

@@ -54,10 +54,10 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     with rows in units of `norm_bound`, so that they lie in the unit ball. Replacing a row changes
     the sum by at most 1, so that one exact sample is epsilon-differentially private
-    (Proposition 4.1) with its labels. The chain draws by turns all labels given the subspaces,
-    eq. (11), and all subspaces given the labels, eq. (12): a matrix Bingham distribution with the
-    matrix :math:`\epsilon / 2 \sum_{z_i = l} x_i x_i'`, of which one sweep of
-    `sample_matrix_bingham`'s sampler is done; a subspace without rows is uniform.
+    (Proposition 4.1) with its labels. The chain alternates between all labels given the subspaces,
+    eq. (11), and all subspaces given the labels, eq. (12). These have a matrix Bingham distribution
+    with the matrix :math:`\epsilon / 2 \sum_{z_i = l} x_i x_i'`, drawn by one sweep of the sampler
+    of `sample_matrix_bingham`; a subspace without rows is uniform.
 
     A sweep costs O(n_samples n_clusters n_features min(dimension, n_features - dimension) +
     n_samples n_features^2 + n_clusters n_features^3).
@@ -69,29 +69,29 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     dimension : int
         q, of each subspace; from 1 to n_features - 1.
     epsilon : float
-        Budget of one sample in nats; the budget of a private start is added. `epsilon` n_samples /
-        2 may be up to 1e12.
+        Budget of one sample in nats; that of a private start is added. `epsilon` n_samples / 2 is
+        at most 1e12.
     n_sweeps : int
         Length of the chain, fixed in advance.
     init : "random", array-like or estimator
         ``"random"``: uniform subspaces. Bases of shape (n_clusters, n_features, dimension),
         orthonormal, as columns, which must not depend on the data. An estimator that has a
-        `guarantee_` of its own, such as `SuLQKPlanes`, is cloned, fitted to X and composed.
+        `guarantee_`, such as `SuLQKPlanes`, is cloned and fitted to X; guarantees are composed.
         Labels of shape (n_samples,), or an estimator without a guarantee: no guarantee.
     n_kept : int
         Number of last sweeps with subspaces kept in `kept_subspaces_`. Publishing R of them, or
-        results computed from them, costs at least R epsilon; the guarantee counts only the last
-        state. The data holder can average a metric over them.
+        results computed from them, has a privacy loss of at least R epsilon; the guarantee covers
+        only the last state. The data holder can average a metric over them.
     record_every : int
         Sweeps between two entries of `diagnostics_`.
     record_first : int
         Number of first sweeps that also have an entry each.
     norm_bound : float or None
-        Largest Euclidean norm of a row, known without the data. None takes it from the data, warns,
-        and leaves no guarantee.
+        Largest Euclidean norm of a row, known without the data. None computes it from the data,
+        with a warning and without a guarantee.
     out_of_bounds : {"clip", "error"}
         Longer rows are clipped to the ball, with a warning, or refused. When clipping, any row is
-        accepted: in one with infinite entries only those count, and NaN counts as 0.
+        accepted: if it has infinite entries only those count, and NaN counts as 0.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
@@ -112,8 +112,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     guarantee_ : privclust.privacy.Guarantee
         ``"asymptotic"``, or ``"none"``.
     diagnostics_ : dict of ndarray
-        At the first `record_first` sweeps, every `record_every` ones and the last, from the data
-        and not private: `released()` and pickles leave them and `kept_subspaces_` out; ``"sweep"``;
+        Entries for the first `record_first` sweeps, every `record_every`-th and the last. Not
+        private: `released()` and pickles leave out these and `kept_subspaces_`; ``"sweep"``;
         ``"cost"``, eq. (3) in squared units of X on rows within the ball; ``"statistic"``, with
         the basis U of each subspace after sweeps t = 1 .. T so far,
         :math:`(kq)^{-1/2} (\sum_l \|T^{-1} \sum_t U_l^{(t)}\|_F^2)^{1/2}`, Section 5, which falls

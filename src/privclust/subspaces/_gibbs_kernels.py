@@ -1,9 +1,9 @@
 r"""Compiled sweeps of the Gibbs sampler for subspace clustering, eqs. (10) to (12).
 
 One pass over the rows draws all labels and sums up the second moments of the clusters; nothing of
-size n_samples x n_clusters is stored. A full orthogonal basis of the space is kept for each
-cluster: the subspace's and its complement's vectors, as `resample_frame` of
-`privclust.bingham.kernels` wants them. Labels need the smaller of the two, since
+size n_samples x n_clusters is stored. For each cluster an orthogonal basis of the space is kept,
+as `resample_frame` of `privclust.bingham.kernels` requires: that of the subspace, U, then that of
+its complement, V. Labels need the smaller of the two, since
 :math:`-d^2(x, S) = \|U' x\|^2 - \|x\|^2 = -\|V' x\|^2`.
 """
 
@@ -24,7 +24,7 @@ from privclust.core.vectormath import exp_nonpositive
 BLOCK = 64
 """Rows whose labels are drawn together: with 50 features they stay in the first-level cache."""
 
-_REPAIR_EVERY = 64  # sweeps after which bases are made orthonormal to the last bits again
+_REPAIR_EVERY = 64  # sweeps between corrections of rounding errors in orthonormal bases
 
 
 def in_blocks(X: np.ndarray) -> np.ndarray:
@@ -176,7 +176,7 @@ def sweeps(
             rotated_frame(bases[level], q, rng, rotation, frames[level])
             _add_to_sums(frames[level], sums[level], projectors[level])
         if first_kept <= done + t < first_kept + kept.shape[0]:
-            copy = kept[done + t - first_kept].reshape(-1)  # a kept frame, as it lies
+            copy = kept[done + t - first_kept].reshape(-1)  # a view of the kept frame
             flat = frames.reshape(-1)
             for i in range(flat.size):
                 copy[i] = flat[i]

@@ -57,7 +57,7 @@ class KPlanes(SubspaceClusterer):
         Orthonormal bases, as columns.
     labels_ : ndarray of shape (n_samples,)
     inertia_ : float
-        Sum of the squared distances to the nearest subspace, correct to rounding of the sum of
+        Sum of the squared distances to the nearest subspace, correct up to rounding of the sum of
         squares of X.
     n_iter_ : int
         Turns of the run that was kept.
@@ -65,8 +65,8 @@ class KPlanes(SubspaceClusterer):
 
     Notes
     -----
-    A cluster without rows takes as many rows as it has dimensions, those farthest from their own
-    subspaces; several such clusters take them in turn.
+    A cluster without rows takes the rows farthest from their own subspaces, as many as it has
+    dimensions; several such clusters take them in turn.
 
     References
     ----------
@@ -142,7 +142,7 @@ def alternate(X, bases, max_iter, rng):
         moved = principal_bases(moments, bases.shape[2])
         _refill(moved, X, labels, least, rng)
         new_labels, new_least, moments = nearest_subspaces(X, moved)
-        if new_least.sum() >= inertia:  # nothing moved, or rounding is all that is left
+        if new_least.sum() >= inertia:  # converged, up to rounding
             break
         is_settled = np.array_equal(labels, new_labels)
         bases, labels, least, inertia = moved, new_labels, new_least, new_least.sum()
@@ -152,7 +152,7 @@ def alternate(X, bases, max_iter, rng):
 
 
 def _refill(bases, X, labels, least, rng):
-    """Give clusters without rows those that are farthest from their own subspaces."""
+    """Give clusters without rows the rows that are farthest from their own subspaces."""
     n_clusters, _, dimension = bases.shape
     empty = np.flatnonzero(np.bincount(labels, minlength=n_clusters) == 0)
     farthest = np.argsort(-least, kind="stable") if len(empty) else ()

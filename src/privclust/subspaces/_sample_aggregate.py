@@ -35,10 +35,10 @@ from privclust.subspaces._smooth_sensitivity import (
 from privclust.subspaces._subset_results import subset_results, try_base
 from privclust.subspaces._subspace_clusterer import DIMENSION, SubspaceClusterer, check_magnitude
 
-_MAX_DRAWS = 200  # of all subsets, before the condition on them counts as out of reach
+_MAX_DRAWS = 200  # most attempts to draw subsets that satisfy the condition of Algorithm 1
 _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once
 _MAX_PERMUTED = 5  # clusters up to which all matchings are compared
-_DISTANCE_ROUNDING = 1e-6  # distances of coinciding subspaces come out as less than this
+_DISTANCE_ROUNDING = 1e-6  # computed distances of equal subspaces are below this
 _FOR_SUBSPACES_ALONE = (
     "holds for subspaces_ alone: labels_, smooth_sensitivity_ and noise_scale_ are not private"
 )
@@ -64,43 +64,43 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     - *Subsets* are a partition, so that a record changes one result (s = 1). It is drawn
       independently of the rows.
     - *Order and bases.* The metric of eq. (2) does not depend on the order of the subspaces or
-      their bases; noise on a list of bases does. Take the distance of two sets of bases to be
+      their bases; noise on a list of bases does. Here the distance of two sets of bases is
       :math:`\min \|U - U' R\|_F` over orders and over rotations R in each subspace, which is at
-      most that of eq. (2). If the list had a uniformly random order and uniformly rotated bases,
-      two lists at distance a could be coupled so that they always differ by a in the Euclidean
-      norm; hence noise scaled to a would protect them. As the noise has no direction, random order
-      and rotations do not change the distribution of the released set of subspaces. So they are
-      left out, and the order and bases of the subspaces depend only on the released set.
+      most that of eq. (2). Suppose the list had a uniformly random order and uniformly rotated
+      bases. Then two lists at distance a could be coupled to always differ by a in the Euclidean
+      norm, and noise scaled to a would protect them. Since the noise is isotropic, random order and
+      rotations do not change the distribution of the released set of subspaces. So they are
+      omitted, and the order and bases of the subspaces depend only on the released set.
     - *S* is `smooth_sensitivity` (``privclust.subspaces._smooth_sensitivity``, with proof): the
-      S(B) printed can grow by any factor from one data set to the next.
+      printed S(B) can grow by any factor from one data set to a neighbouring one.
     - :math:`\alpha, \beta` come from the hockey-stick divergence of two normal distributions that
       differ in mean and scale, for every epsilon. The printed ones hold up to an epsilon of 25 to
-      60 where D is below 10, and of more than 100 where D is 30 or more; up to an epsilon of 10
-      they ask for two to seven times as much noise, and for smoothness in proportion to 1 / D
-      rather than :math:`1 / \sqrt D`.
+      60 if D is below 10, and of more than 100 if D is 30 or more. Up to an epsilon of 10 they need
+      more noise by a factor of 2 to 7, and smoothness proportional to 1 / D rather than
+      :math:`1 / \sqrt D`.
 
-    The noisy coordinates are D = k d min(q, d - q): where 2 q > d, bases are of the orthogonal
+    The noisy coordinates are D = k d min(q, d - q): if 2 q > d, bases are those of the orthogonal
     complements, which have the same angles. Noisy projection matrices would be as accurate to
     first order but have k d (d + 1) / 2 coordinates, which makes S less smooth and thus larger.
 
     **Failures of `base`.** One row must not decide whether there is a result. If `base` raises any
     exception on a subset, or returns no subspaces, subspaces drawn beforehand replace its result.
     Its warnings are silenced. Errors that occur on every data set are found before the rows are
-    read, by a trial on random rows of norm at most 1, in the shape of the smallest subset: that
-    error is shown. `MemoryError`, `KeyboardInterrupt` and `SystemExit` are passed on. If `base`
-    raises them, or never returns, only for some data, this is outside of the guarantee.
+    read, by a trial on random rows of norm at most 1, in the shape of the smallest subset, and
+    raised. `MemoryError`, `KeyboardInterrupt` and `SystemExit` are passed on. The guarantee does
+    not cover a `base` that raises them, or never returns, only for some data.
 
     ``variant="paper"`` is Algorithm 1 as printed, and not proved private: m subsets drawn with
     overlaps, all drawn again until no record is in more than :math:`\sqrt m` of them; the metric of
-    eq. (2); the noise of lines 2 and 6 on the k d q coordinates of the bases that the winning
-    subset gave, in its order. The noise has no direction and only the winner is released, so
-    aligning the others to it would change nothing.
+    eq. (2); the noise of lines 2 and 6 on the k d q coordinates of the bases of the winning subset,
+    in its order. The noise is isotropic and only the winner is released, so aligning the others to
+    it would change nothing.
 
     Parameters
     ----------
     base : estimator
-        A clusterer with a parameter `n_clusters` and, once fitted, `subspaces_` or `labels_`; it is
-        cloned for each subset, and its `random_state` is set from ours.
+        A clusterer with a parameter `n_clusters` and, once fitted, `subspaces_` or `labels_`. It is
+        cloned for each subset, with a `random_state` derived from that of this class.
     dimension : int
         q, of each subspace; from 1 to n_features - 1.
     epsilon, delta : float
@@ -113,7 +113,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         guarantee needs no bound on them.
     out_of_bounds : {"clip", "error"}
         Longer rows are clipped to the bound, with a warning, or refused. When clipping, any row is
-        accepted: in one with infinite entries only those count, and NaN counts as 0.
+        accepted: if it has infinite entries only those count, and NaN counts as 0.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing. ``"middle"``: the entry counts as the middle of the bounds, and
@@ -132,16 +132,16 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         The number of rows left out is not released, because the subspaces leave no budget for it
         (`privclust.privacy.left_out`).
     guarantee_ : privclust.privacy.Guarantee
-        For neighbours with one row replaced.
+        For replace-one neighbours.
     smooth_sensitivity_, noise_scale_ : float
-        S and the noise's standard deviation on each coordinate.
+        S, and the standard deviation of the noise on each coordinate.
     n_failed_ : int
         Subsets on which `base` failed.
     n_subsets_ : int
         m.
     condition_ : float
-        :math:`2 D / \sqrt m`, which epsilon must exceed for Theorem 3.1 to bound the noise. Depends
-        on no row.
+        :math:`2 D / \sqrt m`, which epsilon must exceed for Theorem 3.1 to bound the noise.
+        Independent of the rows.
     n_features_in_ : int
 
     Warns
@@ -225,11 +225,11 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         charge(self._promise(shape, is_seeded(source)))
         draw = disjoint_subsets if self.variant == "corrected" else printed_subsets
         subsets = draw(len(X), self.n_subsets_, rng)
-        if records.is_counted is not None:  # after the draw: no row decides another's subset
+        if records.is_counted is not None:  # after the draw, on which no row has an effect
             subsets = [subset[records.is_counted[subset]] for subset in subsets]
         results, self.n_failed_ = subset_results(self.base, rows, subsets, shape, rng)
         self.subspaces_, self.guarantee_ = self.release(results, source)
-        self.left_out_ = None  # one row may change the result of a subset by all that there is
+        self.left_out_ = None  # one row may change the result of a subset completely
         self.labels_ = residuals(rows, self.subspaces_).argmin(axis=1)
         if records.is_counted is not None:
             self.labels_[~records.is_counted] = -1
@@ -364,8 +364,8 @@ def disjoint_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) -
 def printed_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Return the subsets of Algorithm 1, line 3: drawn until no record is in too many of them.
 
-    Below 4 subsets a record may be in only one; given this condition, they are a uniformly random
-    partition of their records, so they are drawn as one.
+    With fewer than 4 subsets a record may be in only one. Under this condition, they are a
+    uniformly random partition of their records, and are drawn as one.
     """
     size, most = n_samples // n_subsets, math.isqrt(n_subsets)
     if most == 1:
@@ -382,7 +382,7 @@ def printed_subsets(n_samples: int, n_subsets: int, rng: np.random.Generator) ->
 
 
 def smaller_frames(results: np.ndarray) -> np.ndarray:
-    """Return bases of the subspaces or of their complements, whichever have fewer columns."""
+    """Return bases of the subspaces or of their complements, the ones with fewer columns."""
     n_features, dimension = results.shape[-2:]
     if 2 * dimension <= n_features:
         return results

@@ -11,11 +11,11 @@ Local sensitivity
     :math:`\Lambda` for it when j or t is above m. Let B' differ from B in s results at most.
 
     (a) :math:`r'_{(j)}(t) \le r_{(j+s)}(t+s)`. At least j of the first j + s results of the
-    right-hand side are in B' too; the ball of t + s results about one of them loses at most s, so
-    that its :math:`r'(t)` is not above its :math:`r(t+s)`.
+    right-hand side are in B' too. The ball of t + s results about one of them loses at most s
+    results, so :math:`r'(t) \le r(t+s)` for it.
 
-    (b) The balls of :math:`t_0` results about g(B) and g(B') hold :math:`t_0 - s` results each of
-    the m - s that B and B' share (if fewer changed, more). Since :math:`2 (t_0 - s) > m - s` they
+    (b) B and B' share at least m - s results. The balls of :math:`t_0` results about g(B) and g(B')
+    contain at least :math:`t_0 - s` of these each. Since :math:`2 (t_0 - s) > m - s` they
     share one, and :math:`d(g(B), g(B')) \le r_{(1)}(t_0) + r'_{(1)}(t_0)`.
 
     With (a), :math:`d(g(B), g(B')) \le A_0`, where
@@ -50,12 +50,12 @@ from scipy.optimize import brentq
 from scipy.special import gammaincc, gammaln, log_ndtr, ndtr
 
 _LARGEST_BETA = 5.0  # S falls by e^-5 a step: larger ones change nothing
-_STEP_PART_OF_EPSILON = 0.01  # part of epsilon that the steps in c may cost
-_MAX_STEPS = 20_000
-_BETA_DECAY = 0.98  # of beta, where the growth of noise with S costs most
+_STEP_PART_OF_EPSILON = 0.01  # fraction of epsilon that the steps in c may add
+_MAX_STEPS = 20_000  # most steps in c
+_BETA_DECAY = 0.98  # factor of beta from one attempt to the next, until delta is met
 _MARGIN = 1e-6  # relative, of delta: outweighs errors of the quadrature
 _TAIL_DEVIATIONS = 12.0  # values further from the mean have probability 1e-31
-_PANELS, _NODES = 64, 16
+_PANELS, _NODES = 64, 16  # panels of the quadrature, and Gauss-Legendre nodes in each
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Calibration:
 
 
 def neighbours_needed(n_results: int, n_changed: int) -> int:
-    """Return t_0: two balls of t_0 results share one that a record did not change."""
+    """Return t_0: two balls of t_0 results share a result that a record did not change."""
     return (n_results + n_changed) // 2 + 1
 
 
@@ -187,16 +187,16 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
     Bounds :math:`H(v, c) = \sup_E P(E) - e^{\epsilon} Q(E)` of P = N(0, I), Q = N(v, c^2 I) over
     all c and v that the module allows.
 
-    *In v*, H grows with :math:`\|v\|`. It is :math:`1 - \int \min(p, e^{\epsilon} q)`, and that
-    integral is over the common volume of level sets, which are balls about 0 and about v: it falls
-    as their centers part.
+    *In v*, H grows with :math:`\|v\|`. It is :math:`1 - \int \min(p, e^{\epsilon} q)`. The integral
+    is over the common volume of level sets, which are balls about 0 and v, and falls with the
+    distance of their centers.
 
     *For c <= 1*, H grows as c falls if :math:`\alpha^2 \le 2 \epsilon`. In units of c times the
-    noise they are N(0, a^2 I), a = 1 / c, and N(v, I) with :math:`\|v\| = \alpha`. The best E is
-    the outside of a ball that holds 0, as
-    :math:`\alpha^2 / 2 - D \ln a \le \epsilon`; by the envelope theorem dH / da is the change of
-    P(E) with E fixed, and a wider normal distribution gives less to a convex set that holds its
-    center. So the worst is :math:`c = e^{-\beta}`.
+    noise, P and Q are N(0, a^2 I), a = 1 / c, and N(v, I) with :math:`\|v\| = \alpha`. The best E
+    is the outside of a ball that contains 0, since
+    :math:`\alpha^2 / 2 - D \ln a \le \epsilon`. By the envelope theorem dH / da is the change of
+    P(E) with E fixed. A wider normal distribution gives less probability to a convex set that
+    contains its center. So the worst case is :math:`c = e^{-\beta}`.
 
     *For c > 1*, steps :math:`c_j` of ratio :math:`e^h`: for c in
     :math:`[c_j, c_j e^h]` the density of N(v, c^2 I) is at least :math:`e^{-Dh}` of that with
@@ -236,14 +236,15 @@ def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int)
 
     `shift` is the length of v, `scale` is c and `n_coordinates` D, at least 2 unless c = 1. Let t
     be the coordinate along v and u the squared length of the D - 1 others. With :math:`\tau =
-    c^{-2} - 1`, :math:`b = \|v\| / c^2`,
+    c^{-2} - 1`, :math:`b = \|v\| / c^2`; then
 
     .. math:: 2 \ln (p / q) - 2 \epsilon = \tau t^2 - 2 b t + C(u), \quad
         C(u) = \tau u + \|v\|^2 / c^2 + 2 D \ln c - 2 \epsilon.
 
-    E is where that is positive: for given u outside (c < 1) or inside (c > 1) of two roots, which a
-    normal distribution gives. The mean over u is found by quadrature, to about 1e-10 of itself.
-    If :math:`e^{\epsilon} Q(E)` is too small to be computed, P(E) is returned, which is larger.
+    E is where this is positive: for given u, t outside (c < 1) or inside (c > 1) two roots, with a
+    normal probability. Its mean over u is found by quadrature, with a relative error of about
+    1e-10. If :math:`e^{\epsilon} Q(E)` underflows, the result is P(E),
+    which is larger.
     """
     if scale == 1.0:
         middle = epsilon / shift

@@ -1,8 +1,8 @@
-"""Results of a clusterer on many subsets, such that no row decides whether there is a result.
+"""Results of a clusterer on many subsets; whether there is a result depends on no row.
 
 After any exception on one subset, a result drawn beforehand is used, and warnings of the clusterer
-are silenced. Exceptions that stop a program are passed on, and so is a ledger's refusal of the
-clusterer.
+are silenced. Exceptions that stop a program, and a ledger's refusal of the clusterer, are passed
+on.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ORTHONORMALITY_TOLERANCE = 1e-8  # entries of U'U - I of a valid result
 
 
 def try_base(base: BaseEstimator, n_rows: int, shape: tuple[int, int, int]) -> None:
-    """Raise a ValueError if `base` fails on random rows, of norm 1 at most.
+    """Raise a ValueError if `base` fails on random rows of norm at most 1.
 
-    `shape` is of its result, (n_clusters, n_features, dimension).
+    `shape` is that of its result, (n_clusters, n_features, dimension).
     """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((n_rows, shape[1]))
@@ -45,8 +45,8 @@ def subset_results(
     shape: tuple[int, int, int],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, int]:
-    """Return the bases of each subset, (n_subsets, *shape), and on how many `base` failed."""
-    # everything random is drawn beforehand: what one subset holds changes no other result
+    """Return the bases of each subset, (n_subsets, *shape), and the number of failures."""
+    # draw everything random beforehand: the rows of a subset then affect no other result
     instead = random_bases(*shape, rng)
     seeds = rng.integers(2**31 - 1, size=len(subsets))
     results, n_failed = [], 0
@@ -55,14 +55,14 @@ def subset_results(
             results.append(_result(base, rows[subset], shape, np.random.default_rng(seed)))
         except BudgetError:  # the loss of a base is public
             raise
-        except Exception:  # whatever it is: a row must not decide whether there is a result
+        except Exception:  # of any kind: a row must not decide whether there is a result
             results.append(instead)
             n_failed += 1
     return np.stack(results), n_failed
 
 
 def _result(base, rows, shape, rng):
-    """Return the bases that a clone of `base` finds on these rows; its warnings mention them."""
+    """Return the bases that a clone of `base` finds; hide its warnings, which mention rows."""
     base = clone(base)
     names = sorted(n for n in base.get_params() if n.split("__")[-1] == "random_state")
     base.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})

@@ -30,14 +30,14 @@ __all__ = [
 ]
 
 DIMENSION = Integer(below="n_features")
-_LARGEST_ENTRY = 1e100  # coordinates with squares that can be summed up
-_ORTHONORMALITY_TOLERANCE = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
+_LARGEST_ENTRY = 1e100  # largest coordinate: the squares can be summed without overflow
+_ORTHONORMALITY_TOLERANCE = 1e-5  # largest entry of U'U - I by rounding, also of float32
 
 
 class SubspaceClusterer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
 ):
-    """Clusters are linear subspaces; a row belongs to the nearest.
+    """Base of clusterers that assign a row to the nearest linear subspace.
 
     A subclass supplies `fit`, which sets the attributes.
     """
@@ -47,7 +47,7 @@ class SubspaceClusterer(
     n_features_in_: int
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the index of the nearest subspace of each row; the first of equals.
+        """Return the index of the nearest subspace of each row; the first in a tie.
 
         Parameters
         ----------
@@ -123,8 +123,8 @@ def starting_bases(
 
     With `seeded`, an estimator with `random_state=None` gets a seed drawn from `rng`, so that the
     caller's seed repeats everything; otherwise it draws its own noise. An estimator with `groups`
-    in its `fit` gets them. `reads_data` says whether the data were used, which a guarantee must
-    account for. Raises a ValueError if `init` is none of these, or its number of clusters, features
+    in its `fit` gets them. `reads_data`: whether the data were used, which a guarantee must
+    cover. Raises a ValueError if `init` is none of these, or its number of clusters, features
     or dimensions differs.
     """
     shape = (n_clusters, X.shape[1], dimension)

@@ -63,15 +63,15 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
       2 (x'y)^2 \le 2`, in two clusters :math:`\|x\|^4 + \|y\|^4 \le 2`: at most :math:`\sqrt 2`,
       which orthogonal unit rows attain.
 
-    With groups, such as persons with several rows each, every row of n has weight 1 / n. Subspaces
-    are then those of data with equally weighted groups, and one group changes at most as much as a
-    row may (``privclust.privacy.groups``). An `init` that takes groups is fitted with them.
+    With groups, such as persons with several rows each, each of the n rows of a group has weight
+    1 / n. All groups then weigh the same, and the change by one group is bounded like that by a row
+    (``privclust.privacy.groups``). An `init` that takes groups is fitted with them.
 
     **Noise.** A symmetric matrix has the coordinates :math:`M_{ii}` and :math:`\sqrt 2 M_{ij}`,
     i < j, in which the Frobenius norm is the Euclidean one.
 
-    - ``calibration="zcdp"``: :math:`N(0, \sigma^2)` on each of these, the least :math:`\sigma` with
-      which all rounds together are (epsilon, delta)-private: their zCDP losses add up, and the
+    - ``calibration="zcdp"``: :math:`N(0, \sigma^2)` on each of these, with the least :math:`\sigma`
+      for which all rounds together are (epsilon, delta)-private. Their zCDP losses add up, and the
       composition of T Gaussian releases is converted exactly.
     - ``calibration="mod_sulq"``: :math:`N(0, s^2)` on every entry of the upper triangle of the sum,
       with :math:`s = n \beta` of MOD-SuLQ,
@@ -81,19 +81,19 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
 
       and :math:`\epsilon' = \epsilon/T`, :math:`\delta' = \delta/T` by basic composition. In units
       of this noise the square of a change :math:`\Delta` is :math:`(\|\Delta\|_F^2 +
-      \sum_i \Delta_{ii}^2) / (2 s^2)`, at most the square of the sensitivity above over
-      :math:`s^2`, which unit vectors of the axes attain, for all k matrices together. The guarantee
-      states the resulting epsilon, which is smaller than the requested one, usually by far.
-    - ``calibration="classical"``: coordinates as with ``"zcdp"``; every round is the Gaussian
-      mechanism on :math:`\epsilon'` and :math:`\delta'`, as it was known before zCDP:
-      :math:`\sigma = \Delta \sqrt{2 \log (1.25 / \delta')} / \epsilon'`, which is proved for
+      \sum_i \Delta_{ii}^2) / (2 s^2)` for all k matrices together. It is at most the squared
+      sensitivity above over :math:`s^2`, attained by unit vectors of the axes. The guarantee
+      states the resulting epsilon, usually much smaller than the requested one.
+    - ``calibration="classical"``: coordinates as with ``"zcdp"``. Every round is the classical
+      Gaussian mechanism for :math:`\epsilon'` and :math:`\delta'`:
+      :math:`\sigma = \Delta \sqrt{2 \log (1.25 / \delta')} / \epsilon'`, proved for
       :math:`\epsilon' \le 1`; if it is too small, the least sufficient noise. As above, the
       guarantee states a smaller epsilon than requested.
 
     A cluster with moments below the noise gets a nearly uniformly random subspace.
 
     **Restarts.** Bad starts end in bad optima, and measuring the cost of a run would use budget.
-    But the sum of the `dimension` largest eigenvalues of the k matrices released last is
+    But the sum of the `dimension` largest eigenvalues of the last k released matrices is
     post-processing. It estimates the rows' sum of squares within the subspaces: the run with the
     largest sum is kept. All rounds of `n_init` runs share the budget, so that the noise of each
     grows with the root of `n_init`. This is useful if bad optima do more harm than noise. With
@@ -101,10 +101,10 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     had half the mean cost of one at epsilon 1, a tenth of it at 3, but three times the cost at 0.3.
 
     **Averaging.** Once clusters are stable, all rounds release the same matrices with independent
-    noise. With `n_averaged` above 1, the mean of the matrices of that many last rounds gives the
-    subspaces and the choice of a run, which is post-processing too. Average half of the rounds, and
-    use enough rounds to settle before, or several starts: a mean over rounds that still move to a
-    better optimum is worse than the last round (``benchmarks/nuclear_norm.py`` has the numbers).
+    noise. With `n_averaged` above 1, the subspaces and the choice of a run are computed from the
+    mean of the matrices of the last `n_averaged` rounds, which is post-processing too. Average half
+    of the rounds, and use enough rounds to converge before, or several starts: a mean over rounds
+    before convergence is worse than the last round (``benchmarks/nuclear_norm.py``).
 
     Parameters
     ----------
@@ -127,14 +127,14 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     n_averaged : int
         Number of last rounds of a run with averaged matrices, at most `max_iter`.
     norm_bound : float or None
-        Largest Euclidean norm of a row, known without the data; None takes it from the data, warns,
-        and leaves no guarantee.
+        Largest Euclidean norm of a row, known without the data. None computes it from the data,
+        with a warning and without a guarantee.
     out_of_bounds : {"clip", "error"}
         Longer rows are clipped to the bound, with a warning, or refused. When clipping, any row is
-        accepted: in one with infinite entries only those count, and NaN counts as 0.
+        accepted: if it has infinite entries only those count, and NaN counts as 0.
     neighbours : {"replace_one", "add_remove"}
-        Neighbours of the guarantee. With ``"add_remove"`` any number of rows is accepted, even
-        none, or fewer than clusters.
+        Neighbouring relation. With ``"add_remove"`` any number of rows is accepted, even none, or
+        fewer than clusters.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
@@ -233,7 +233,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 seeded=is_seeded(source),
                 groups=groups,
             )
-            if run == 0:  # a separate start, which has been charged, belongs only to the first
+            if run == 0:  # only the first run uses a given start, which has been charged
                 how = is_seeded(source), leaks, unit_of(records.groups)
                 rounds, promise = self._promise(noise, start, reads_data, *how)
                 self._charged(rounds, records, source, whole=promise)

@@ -18,7 +18,7 @@ from privclust.privacy.sensitivity import Neighbours, Sensitivity
 
 _UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
 _SMALL_SHARE = 1e-3
-_ROUNDING = 1e-8  # of zCDP: total inaccuracy of calibrations of parts
+_ROUNDING = 1e-8  # relative error of zCDP by calibrations of parts
 
 
 def largest_share(
@@ -80,7 +80,7 @@ def share_of_rho(measurements_at: Callable[[float], Iterable[Measurement]], rho:
     def spent(share: float) -> float:
         return claimed_rho(measurements_at(share))
 
-    # the cost grows with the square of a small share, and of a large one by no more than that
+    # the loss grows with the square of a small share, and not faster for a large one
     low = 0.5 * _SMALL_SHARE * math.sqrt(rho / spent(_SMALL_SHARE))
     high = 2.0 * low
     while spent(high) <= rho:
@@ -111,7 +111,7 @@ def gaussian_part(epsilon: float, delta: float, part: float) -> float:
     """Return the epsilon of a part of a budget that is spent only on Gaussian noise.
 
     If parts add up to 1, and each is calibrated to its epsilon and the whole delta, all together
-    are (epsilon, delta)-private: the zCDP is divided, which for Gaussian noise adds up.
+    are (epsilon, delta)-private: zCDP adds up for Gaussian noise.
 
     Parameters
     ----------
@@ -177,15 +177,15 @@ def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: fl
 def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
     r"""Return the least sigma for which the Gaussian mechanism is (epsilon, delta)-private.
 
-    The sigma at which, with Phi the normal distribution function and Delta the sensitivity,
+    With Phi the normal distribution function and Delta the sensitivity, sigma solves
 
     .. math::
         \delta = \Phi\left(\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right)
         - e^{\epsilon} \Phi\left(-\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\right),
 
-    for the sensitivity's neighbour relation and every epsilon. It is found from above, by
-    evaluating this with as many bits as needed, and one part in 10^9 is added: delta is never
-    exceeded, for any floats epsilon and delta.
+    for the sensitivity's neighbour relation and every epsilon. It is computed with as many bits as
+    needed and rounded up by one part in 10^9: delta is never exceeded, for any floats epsilon and
+    delta.
 
     Parameters
     ----------

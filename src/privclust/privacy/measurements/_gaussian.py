@@ -119,8 +119,8 @@ class Gaussian(ForSensitivity):
     ) -> Any:
         """Return a value with noise; see `Measurement.release`.
 
-        With a positive `weight`, the returned value has noise of ``sigma / weight``. The parts of a
-        statistic, along the last axis of the value, can so be weighted without rounding.
+        With a positive `weight`, the returned value has noise of ``sigma / weight``. In this way
+        parts of a statistic, along the last axis of the value, are weighted without rounding.
         """
         return noise.add_gaussian(real_array("value", value), self.sigma / weight, source)
 
@@ -193,7 +193,7 @@ class SmoothGaussian(Measurement):
     Parameters
     ----------
     bound : float
-        S. If it is 0, no noise is added: a bound that may be 0 is flawed.
+        S. If it is 0, no noise is added; a bound that may be 0 is flawed.
     alpha, beta : float
     n_coordinates : int
     epsilon, delta : float

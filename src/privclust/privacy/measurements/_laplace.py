@@ -38,7 +38,7 @@ class Laplace(WithEpsilon):
     epsilon, count
         As for `Measurement`.
     entries : float
-        At least 1: in the worst case, the change is equally large in so many entries.
+        At least 1: number of entries among which, in the worst case, the change is divided equally.
     mu : float or None
         :math:`\Delta_2 / scale`, in place of `entries`; at most epsilon.
 

@@ -17,7 +17,7 @@ from privclust.privacy.guarantee import Release
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 
-PRICE_TOLERANCE = 1e-9  # relative, between a price that is given and that of the noise
+PRICE_TOLERANCE = 1e-9  # relative difference between a given rho and that of the noise
 
 
 class Measurement(ABC):
@@ -29,7 +29,7 @@ class Measurement(ABC):
     Parameters
     ----------
     sensitivity : Sensitivity
-        In the norm that the mechanism asks for.
+        In the norm that the mechanism requires.
     epsilon : float
         In nats, finite and positive; of one release.
     count : int
@@ -74,7 +74,7 @@ class Measurement(ABC):
         Parameters
         ----------
         value : array_like or FixedPoint
-            Finite numbers, of any shape unless the mechanism asks for one. Exact sums come as
+            Finite numbers, of any shape unless the mechanism requires one. Exact sums are
             `privclust.core.fixed_point.FixedPoint`, to which Laplace and Gaussian noise is added
             without rounding.
         source : SystemEntropy or numpy.random.Generator
@@ -106,8 +106,8 @@ class Measurement(ABC):
         name : str
             Name of the released quantity.
         noise : str
-            Other words for the noise than "scale ...". Numbers are the measurement's own: a field
-            in braces, such as ``{scale:.4g}``, names one.
+            Text on the noise in place of "scale ...". A field in braces, such as ``{scale:.4g}``,
+            is replaced by that number of the measurement.
         units : str
             Units of the noise, appended to it.
         mechanism : str
@@ -136,7 +136,7 @@ class Measurement(ABC):
         return {}
 
     def _numbers(self) -> dict[str, float]:
-        """The numbers that a text on the noise may name."""
+        """Numbers for the fields of a text on the noise."""
         return {"scale": self.scale}
 
 
@@ -180,7 +180,7 @@ class WithEpsilon(ForSensitivity):
         super().__post_init__()
         check_real("epsilon", self.epsilon)
         check_integer("count", self.count, minimum=1)
-        # it must neither vanish nor overflow, or there is no privacy
+        # an underflow or overflow would leave no privacy
         if not 0 < self.scale / 2 <= 2 * self.scale < math.inf:
             raise ValueError(
                 f"sensitivity / epsilon = {self.sensitivity.value!r} / {self.epsilon!r} is not "
@@ -201,14 +201,14 @@ class WithEpsilon(ForSensitivity):
 
 
 def real_array(name: str, value) -> np.ndarray | FixedPoint:
-    """A float64 array of finite numbers; numbers of fixed point stay such."""
+    """Return a float64 array of finite numbers; fixed-point numbers are unchanged."""
     if isinstance(value, FixedPoint):
         return value
     return finite_array(name, value, "biuf", np.float64)
 
 
 def finite_array(name: str, value, kinds: str, dtype) -> np.ndarray:
-    """An array of `dtype` with finite entries, from numbers of the given numpy kinds only."""
+    """Return an array of `dtype` with finite entries, from numbers of the given numpy kinds."""
     array = np.asarray(value)
     if array.dtype.kind not in kinds:
         number = "complex" if "c" in kinds else "real"

@@ -20,7 +20,7 @@ class Gamma(WithEpsilon):
     The private EM paper's noise for variances, eq. (16), with ``beta = epsilon / sensitivity``.
     It is **not differentially private** for any epsilon: the noise is never negative, so that an
     output below the value of one data set excludes that data set. With values 0 and Delta the
-    output is below Delta with probability ``1 - exp(-epsilon)`` and 0: (epsilon', delta) holds
+    output is below Delta with probability ``1 - exp(-epsilon)`` and 0. So (epsilon', delta) holds
     with exactly ``delta = 1 - exp(-epsilon)``, for every epsilon' >= 0. The paper's proof compares
     densities only on the common support; `claimed` is its claim.
 
@@ -56,8 +56,8 @@ class Gamma(WithEpsilon):
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
         """Return a value with noise; see `Measurement.release`.
 
-        Here no sampler resists the floating-point attack, nor would one help: with `SystemEntropy`
-        the noise is from a numpy Generator seeded by the operating system.
+        With `SystemEntropy` the noise comes from a numpy Generator seeded by the operating system,
+        which does not resist the floating-point attack: the release is not private anyway.
         """
         array = np.asarray(real_array("value", value))
         return array + unprotected_generator(source).gamma(1.0, self.scale, size=array.shape)
@@ -69,10 +69,10 @@ class Wishart(WithEpsilon):
 
     The private EM paper's noise for covariances, eqs. (17) and (18): Z is d x (d + 1) with entries
     N(0, lambda), ``lambda = sensitivity / (2 epsilon)``. It is **not differentially private** for
-    any epsilon: the noise is positive semi-definite, so that an output from which one data set's
-    matrix cannot be subtracted excludes that data set. With the matrices 0 and Delta x x', x of
-    norm 1, that has probability ``P(lambda chi^2_2 < Delta) = 1 - exp(-epsilon)`` and 0, in any
-    dimension: delta is at least that, for every epsilon' >= 0.
+    any epsilon: the noise is positive semi-definite, so that an output minus the matrix of a data
+    set excludes this data set if it is not. With the matrices 0 and Delta x x', x of norm 1, that
+    has probability ``P(lambda chi^2_2 < Delta) = 1 - exp(-epsilon)`` and 0, in any dimension: delta
+    is at least that, for every epsilon' >= 0.
 
     Parameters
     ----------

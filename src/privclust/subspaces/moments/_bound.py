@@ -16,8 +16,8 @@ from privclust.subspaces.moments._features import factor_features, row_features
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments.union import Union
 
-_MOST_FEATURES = 1000  # of which covariances are made
-_MOST_DERIVATIVES = 1 << 27
+_MOST_FEATURES = 1000  # largest number of moments for which covariances are computed
+_MOST_DERIVATIVES = 1 << 27  # largest number of derivatives, for the memory
 
 
 def least_error(
@@ -30,12 +30,12 @@ def least_error(
 ) -> float:
     r"""Return the Cramér-Rao bound on the distance of subspaces decoded from a sketch.
 
-    Moments with noise are nearly normal. Their mean is that of the true union, with the rows'
-    amplitudes. Their covariance is that of the noise and, for up to 1,000 moments, of the mean of
-    the rows (for more it is left out, which lowers the bound). With I the information on tangents,
-    amplitudes and ratios unknown, :math:`\sum_j \|U_j U_j' - V_j V_j'\|_F^2` of an unbiased decoder
-    is at least :math:`2\,tr\,I^{-1}` in the mean. The decoder's priors count as information, so
-    that a sketch of pure noise has a bound, too. It assumes rows spread evenly within their
+    Noisy moments are nearly normal. Their mean is that of the true union, with the rows'
+    amplitudes. Their covariance is that of the noise and, for up to 1,000 moments, of the rows'
+    mean (for more it is omitted, which lowers the bound). With I the information on tangents,
+    amplitudes and ratios unknown, the mean of :math:`\sum_j \|U_j U_j' - V_j V_j'\|_F^2` of an
+    unbiased decoder is at least :math:`2\,tr\,I^{-1}`. The decoder's priors count as information,
+    so a sketch of pure noise has a bound, too. Rows are assumed to be spread evenly within their
     subspaces and in the noise around them.
 
     For simulations: it uses the rows and their labels and is not private.
@@ -43,12 +43,12 @@ def least_error(
     Parameters
     ----------
     sketch : MomentSketch
-        With noise; only its noise is used.
+        A noisy sketch; only its noise is used.
     X : array-like of shape (n_samples, n_features)
     labels : array-like of shape (n_samples,)
         The true subspace of each row, from 0 to k - 1; each has at least one row.
     subspaces : array-like of shape (k, n_features, q)
-        The true ones, orthonormal columns.
+        The true subspaces, as orthonormal columns.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         For rows drawn for the covariance.
 

@@ -31,13 +31,15 @@ from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import deviations_in_all
 from privclust.subspaces.moments.union import Union, even_ratio
 
-_N_STARTS, _N_STARTS_IF_LARGE, _LARGE = 40, 20, 30  # features
-_SEARCH, _DESCENT = 100, 400  # evaluations
-_N_BEST, _N_WITH_SPREAD = 6, 3
-_SAME = 0.05  # costs this near are of one optimum
-_MOST_FEATURES = 1000  # of which covariances are made
-_N_WHITENINGS = 2
-_MOST_MISFIT = 5.0  # rows of benchmarks/moments.py: up to 1.7 near unions, 14 and more elsewhere
+_N_STARTS, _N_STARTS_IF_LARGE, _LARGE = 40, 20, 30  # 20 starts beyond 30 features
+_SEARCH, _DESCENT = 100, 400  # most evaluations of the cost: first search; final descent
+_N_BEST, _N_WITH_SPREAD = 6, 3  # unions that are optimized to convergence; and with a spread
+_SAME = 0.05  # largest difference in cost of the same optimum
+_MOST_FEATURES = 1000  # largest number of moments for which covariances are computed
+_N_WHITENINGS = 2  # updates of the covariance of means at the fitted union
+# misfit above which rows do not lie near a union; in benchmarks/moments.py at most 1.7 near unions,
+# at least 14 elsewhere
+_MOST_MISFIT = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ class DecodedSubspaces:
 
     @property
     def weights(self) -> np.ndarray:
-        """Parts of the rows, (k,)."""
+        """Fractions of the rows, (k,)."""
         return self.union.weights
 
     @property
@@ -176,7 +178,7 @@ class Optima:
 
     @property
     def least_errors(self) -> np.ndarray | None:
-        """What `DecodedSubspaces.errors` are at least; None where refining moves the union."""
+        """Lower bound of `DecodedSubspaces.errors`; None if refining moves the union."""
         if not self._is_large:
             return None
         union, deviations = self.unions[0], self.sketch.deviations()
@@ -213,7 +215,7 @@ class Optima:
 
     @property
     def _is_large(self):
-        """Whether covariances of all moments are not made."""
+        """Whether there are too many moments for covariances."""
         return self._n_features > _MOST_FEATURES
 
     def _most_likely(self, rng):
@@ -266,7 +268,7 @@ def find_optima(
 
 def misfit_message(decoded: DecodedSubspaces) -> str:
     """Return a message that rows do not lie near such a union; empty if they may."""
-    if not decoded.misfit > _MOST_MISFIT:  # NaN says nothing
+    if not decoded.misfit > _MOST_MISFIT:  # also if it is NaN
         return ""
     k, _, q = decoded.subspaces.shape
     return (
@@ -278,7 +280,7 @@ def misfit_message(decoded: DecodedSubspaces) -> str:
 
 
 def _evidence(sketch, union):
-    """Return nats for each number of each subspace; means err by noise and by which rows."""
+    """Return nats per number of each subspace; errors of means are by noise and sampling."""
     means, deviations = sketch.means(), deviations_in_all(sketch)
     by_cluster, whole = np.zeros(len(union.amplitudes)), 0.0
     for degree, values in means.items():

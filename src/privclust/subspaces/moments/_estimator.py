@@ -48,21 +48,21 @@ _ROUND = "rows beside decoded subspaces, one round"
 class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     r"""Subspace clustering from one noisy sketch of harmonic moments, and a last noisy round.
 
-    Rows are scaled to norm 1 separately. The sums of their moments of degree 2 and 4 (and 6, with
-    up to 6 features) are released once, with Gaussian noise, see `MomentSketch`; subspaces are
-    decoded only from these, with any number of random starts at no privacy loss (`decode`). If they
-    are precise enough, a third of the budget goes to a round that measures the deviation of rows
+    Each row is scaled to norm 1. The sums of their moments of degree 2 and 4 (and 6, with up to 6
+    features) are released once, with Gaussian noise (`MomentSketch`). Subspaces are decoded from
+    these sums only, with any number of random starts at no privacy loss (`decode`). If they are
+    precise enough, a third of the budget is spent on a round that measures the deviation of rows
     from them, clipped to a small angle, which needs little noise
-    (``privclust.subspaces.moments.last_round``); otherwise it goes to the sketch, too.
+    (``privclust.subspaces.moments.last_round``). Otherwise it is spent on the sketch, too.
 
     After scaling, short rows carry as much weight as long ones: leave out rows of pure noise, by a
     rule that depends only on each row. Subspaces go through the origin: subtract an offset that is
     known without the data. To find affine subspaces, append a constant column of a public size and
     ask for one more dimension. `predict` and `transform` scale rows to norm 1, too.
 
-    With groups, such as persons with several rows each, every row of n has weight 1 / n. Subspaces
-    are then those of data with equally weighted groups, and a group changes at most as much as a
-    row may (``privclust.privacy.groups``). Errors treat groups as rows.
+    With groups, such as persons with several rows each, each of the n rows of a group has weight
+    1 / n. All groups then weigh the same, and the change by one group is bounded like that by a row
+    (``privclust.privacy.groups``). Errors treat groups as rows.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     subspace_dimension : int or "auto"
         q of each subspace, from 1 to n_features - 1. ``"auto"`` chooses from 1 to 6.
     epsilon, delta : float
-        Budget of all that is released; epsilon in nats, positive, delta in (0, 1).
+        Budget of all releases; epsilon in nats, positive, delta in (0, 1).
     neighbours : {"replace_one", "add_remove"}
-        Neighbours of the guarantee. With ``"add_remove"`` any number of rows is accepted, up to
-        2^26, the limit of exact sums.
+        Neighbouring relation. With ``"add_remove"`` any number of rows is accepted, up to 2^26, the
+        limit of exact sums.
     last_round : {"auto"} or bool
-        Whether there is a last round: if the sketch indicates a gain, always or never.
+        Whether there is a last round: if the sketch predicts a gain, always or never.
     degree : int or None
-        Largest degree of the moments, 4 or 6; None for 6 with up to 6 features, else 4.
+        Largest degree of the moments, 4 or 6. None: 6 with up to 6 features, otherwise 4.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
@@ -89,7 +89,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     Attributes
     ----------
     subspaces_ : ndarray of shape (n_clusters, n_features, subspace_dimension)
-        Orthonormal bases, as columns; the subspace of most rows first.
+        Orthonormal bases, as columns; the subspace with most rows first.
     weights_ : ndarray of shape (n_clusters,)
         Share of the rows near each subspace.
     errors_ : ndarray of shape (n_clusters,)
@@ -212,7 +212,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         X = records.rows
         relation, budget = self._relation(), (self.epsilon, self.delta)
         first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
-        # whichever comes second costs the same
+        # a round and a second sketch have the same privacy loss
         left_out, known = self._charge([first, second], source, exact.unit, records)
         self.sketch_ = self._noisy(exact, first, source, known)
         optima = self._optima(rng)
@@ -224,7 +224,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             if is_asked_for or is_detected(decoded).all():
                 plan = plan_round(decoded, n_samples, relation, *budget, rng)
                 self.has_last_round_ = is_asked_for or pays(plan, decoded)
-        else:  # errors are not needed if another sketch improves the result
+        else:  # a second sketch follows: errors of the first are not needed
             optima.leave(rng)
         if self.has_last_round_:
             line = plan.noise.statement(_ROUND, units="rows of norm 1")

@@ -1,4 +1,4 @@
-"""Harmonic moments of factors and of rows in coordinates, for sketches that are small."""
+"""Harmonic moments of factors and of rows, in coordinates, for small sketches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def mixed_features(*matrices: np.ndarray) -> np.ndarray:
 
 
 def feature_derivatives(factor: np.ndarray, moves: np.ndarray, degree: int) -> np.ndarray:
-    """Return how `factor_features` change along symmetric matrices (t, d, d), shape (m, t)."""
+    """Return derivatives of `factor_features` along symmetric matrices (t, d, d), (m, t)."""
     places = sorted_indices(len(factor), degree).astype(np.intp).T
     ways = _matchings(degree)
     total = np.zeros((len(moves), places.shape[1]))
@@ -64,7 +64,7 @@ def feature_derivatives(factor: np.ndarray, moves: np.ndarray, degree: int) -> n
 
 
 def row_features(directions: np.ndarray, degree: int) -> np.ndarray:
-    """Return harmonic moments of each of some directions (n, d), shape (m, n)."""
+    """Return harmonic moments of each direction (n, d), shape (m, n)."""
     d = directions.shape[1]
     places, columns = sorted_indices(d, degree).astype(np.intp), np.ascontiguousarray(directions.T)
     products = columns[places[:, 0]]
@@ -76,8 +76,8 @@ def row_features(directions: np.ndarray, degree: int) -> np.ndarray:
 def feature_moments(directions: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Return means of `row_features`, degrees 2, 4 .. degree, (m,), and of their products, (m, m).
 
-    Rows (n, d) have norm 1. Products of two features are moments of twice the degree, which are far
-    fewer: each is summed up once. Moments of lower degrees are their traces.
+    Rows (n, d) have norm 1. Products of two features are moments of twice the degree. These are far
+    fewer, and each is summed once. Moments of lower degrees are their traces.
     """
     n, d = directions.shape
     splits, where = _splits(d, degree)
@@ -115,10 +115,10 @@ def _products(rows, degree):
 
 @lru_cache(maxsize=8)
 def _splits(d, degree):
-    """Return how sorted indices of twice a degree are split, and where those of pairs are.
+    """Return the splits of sorted indices of twice a degree, and the places of pairs.
 
-    The halves that end with j go, for each j, with those that begin with j or more: the last ones
-    in lexical order.
+    A half that ends with j is combined with halves that begin with j or more: the last ones in
+    lexical order.
     """
     halves = np.array(list(itertools.combinations_with_replacement(range(d), degree)))
     splits = [np.flatnonzero(halves[:, -1] == j) for j in range(d)]

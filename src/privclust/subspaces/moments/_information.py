@@ -6,8 +6,8 @@ For sketches of any size: with the moves :math:`A = \lambda (v u' + u v')` of a 
           \tfrac13 [2\, tr\, AE\; tr\, CB + 2\, tr\, CE\; tr\, AB + 8\, tr\, ABCE]
           - \tfrac{6}{d+4} \tfrac{(q + 2 \lambda)(q + 2 \lambda')}{9} tr\, AB ,
 
-as :math:`\tilde C` changes by :math:`(q A + 2 (AC + CA)) / 3 = (q + 2 \lambda) A / 3` and its trace
-not at all. This counts only noise; the uneven spread of rows is added by `sandwich`.
+since :math:`\tilde C` changes by :math:`(q A + 2 (AC + CA)) / 3 = (q + 2 \lambda) A / 3` and its
+trace is constant. Only noise is included here; `sandwich` adds the uneven spread of rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ N_DRAWS, _BLOCK_DRAWS = 4000, 500
 def tangent_information(
     union: Union, complements: np.ndarray, deviations: dict[int, float]
 ) -> np.ndarray:
-    """Return the precision of tangents (k, d - q, q), raveled; amplitudes, ratio unknown."""
+    """Return the precision of tangents (k, d - q, q), raveled, if other numbers are unknown."""
     k, d, q = union.bases.shape
     ratio, w = math.exp(union.log_ratios[4]), union.amplitudes
     p2, p4 = deviations[2] ** -2, (ratio / deviations[4]) ** 2
@@ -66,7 +66,7 @@ def sandwich(
     n_samples: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return covariances (p, p) of tangents: by noise, and by the choice of rows."""
+    """Return covariances (p, p) of tangents: by noise, and by sampling of rows."""
     precision = tangent_information(union, complements, deviations)
     inverse = np.linalg.inv(precision)
     rows = union.draw(N_DRAWS, rng)
@@ -133,7 +133,7 @@ def _mixed(union, complements, factors, a, b):
     X = C @ E
     n = (d - q) * q
 
-    def outer(left, right):  # [i, a] x [j, b] from (a, j) and (i, b), or as they come
+    def outer(left, right):  # index [i, a] x [j, b] of products of (a, j) and (i, b)
         return np.einsum(left, *right)
 
     scale = lam[None, :, None, None] * mu[None, None, None, :]

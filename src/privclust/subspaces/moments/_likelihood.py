@@ -2,9 +2,10 @@ r"""The distribution of noisy means near a union of subspaces, and steps to the 
 
 For sketches with a covariance that fits in memory. The mean over n rows of features :math:`\phi`
 has covariance :math:`s^2 I + Cov(\phi) / n`; the second part is that of rows drawn from the fitted
-union. Without it, a cluster with unevenly spread rows in its subspace would turn the others.
+union. Without it, a cluster with unevenly spread rows in its subspace would bias the other
+subspaces.
 
-The parameters of each subspace are tangents T, which turn its basis U to :math:`U + U_\perp T`;
+Each subspace has these parameters: tangents T, which rotate its basis U to :math:`U + U_\perp T`;
 unless spread is even, a symmetric B without trace, :math:`C = U (\Lambda + B) U'`; its amplitude;
 and for each degree above 2 the logarithm of a ratio. Amplitudes and ratios have a wide normal
 prior.
@@ -39,10 +40,10 @@ from privclust.subspaces.moments.union import (
 )
 
 _SPREAD_WITHIN = 1.0  # prior deviation of entries of B
-_LEAST_SPREAD = 1e-3
-_SHAPE = 0.3
-_MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3
-_DRAWS_PER_FEATURE, _LEAST_DRAWS = 20, 4000
+_LEAST_SPREAD = 1e-3  # least eigenvalue of a factor, relative to its mean
+_SHAPE = 0.3  # relative deviation of moments of rows of norm 1 from those of factors
+_MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3  # Gauss-Newton steps; halvings; gain in cost
+_DRAWS_PER_FEATURE, _LEAST_DRAWS = 20, 4000  # rows drawn for the covariance of features
 
 
 def n_draws(n_features: int) -> int:
@@ -51,10 +52,10 @@ def n_draws(n_features: int) -> int:
 
 
 class Likelihood:
-    """Means of features with their noise: the fit of a union, and the best union near it.
+    """The posterior of a union, given noisy means of features.
 
-    Means and the deviations of their noise come by degree. `is_even`: rows are assumed to be spread
-    evenly within subspaces.
+    Means and the deviations of their noise are given by degree. `is_even`: rows are assumed to be
+    spread evenly within subspaces.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Likelihood:
         self._triangle: np.ndarray | None = None  # of the covariance; None for noise only
 
     def whiten(self, union: Union, rng: np.random.Generator) -> None:
-        """From now on, include the scatter of a union's rows about their mean."""
+        """Include the covariance of the mean of a union's rows from now on."""
         size = len(self._data)
         mean, squares = feature_moments(union.draw(n_draws(size), rng), self.degrees[-1])
         covariance = (squares - np.outer(mean, mean)) / self.n_samples
@@ -139,17 +140,17 @@ class Likelihood:
         return total - by_rows, by_rows
 
     def _at(self, union, complements):
-        """Return the whitened Jacobian, the precision of all parameters, and how many tangents."""
+        """Return the whitened Jacobian, the precision of parameters, the number of tangents."""
         jacobian = self._whitened(self._jacobian(union, complements))
         whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
         return jacobian, whole, complements[0].shape[1] * math.prod(union.bases.shape[::2])
 
     def _shapes(self, union):
-        """Return by how much moments of uneven rows may differ from those of factors, (m, t).
+        """Return possible differences of moments of uneven rows from those of factors, (m, t).
 
-        Rows of norm 1 are not normally distributed: the share of some directions within a subspace
-        agrees with the factors only to within `_SHAPE`. The deviation common to all parts belongs
-        to the ratio, which measures the rows' distance from subspaces, and is subtracted.
+        Rows of norm 1 are not normally distributed: their shares of directions within a subspace
+        agree with the factors only up to `_SHAPE`. The deviation common to all parts is subtracted:
+        it belongs to the ratio, which measures the distance of rows from subspaces.
         """
         columns, d = [], union.bases.shape[1]
         for degree in self.degrees[1:]:
@@ -212,7 +213,7 @@ class Likelihood:
         return np.zeros((0, q, q)) if self.is_even else _traceless(q)
 
     def _priors(self, union):
-        """Return the precision of all parameters' priors, and how far their centres are away."""
+        """Return the precision of all priors, and the offsets of their centres."""
         k, d, q = union.bases.shape
         within, prior = self._within(union), prior_amplitude(k, q)
         n_tangents, n_within = k * (d - q) * q, k * len(within)
@@ -251,7 +252,7 @@ class Likelihood:
 
 
 def _parts_within(union, degree):
-    """Yield parts of the moments of each cluster, by directions, without the whole."""
+    """Yield contributions of directions to each cluster's moments, minus their total."""
     for w, basis, spreads, factor in zip(
         union.amplitudes, union.bases, union.spreads, union.factors, strict=True
     ):

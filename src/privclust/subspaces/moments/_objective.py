@@ -40,14 +40,14 @@ from privclust.subspaces.moments.union import (
     prior_amplitude,
 )
 
-_LARGEST_COST = 1e4  # beyond it line searches are lost in rounding
+_LARGEST_COST = 1e4  # larger costs are scaled down: line searches would fail by rounding
 
 
 class MomentObjective:
-    """f of candidates, given as rows of variables: entries of k frames (d, q), and log rho.
+    """The misfit f of candidates, with k frames (d, q) and log rho in a row of variables each.
 
-    With `is_even` a candidate's factors are projections on the spans of its frames, else the frames
-    times their transposes, scaled to trace q.
+    With `is_even` a candidate's factors are the projections on the spans of its frames; otherwise
+    the frames times their transposes, scaled to trace q.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class MomentObjective:
         return frames * root, root
 
     def _evaluate(self, Y, ratio):
-        """Return f but for the ratio's prior, df/dC Y, df/dlog ratio and amplitudes."""
+        """Return f without the prior of the ratio, df/dC Y, df/dlog ratio and amplitudes."""
         fitted, products = self._fits(Y)
         gram, grads = _grams(Y)
         p4 = self._precision4 * ratio[:, None]
@@ -153,7 +153,7 @@ class MomentObjective:
         return fitted, _matrices(unfolded, d).reshape(C.shape) @ Y
 
     def _amplitudes(self, quadratic, linear):
-        """Return amplitudes of the least cost, no less than a floor, and the prior's precision."""
+        """Return amplitudes of least cost, at least a floor, and the precision of the prior."""
         ridge = (RIDGE * self._prior) ** -2
         matrix = quadratic + ridge * np.eye(self.shape[0])
         w = np.linalg.solve(matrix, (linear + ridge * self._prior)[..., None])[..., 0]
@@ -216,7 +216,7 @@ def _t(matrices):
 
 @lru_cache(maxsize=4)
 def _unfolding(n_features):
-    """Return where entry (i, j, k, l) stands for all pairs, (D, D), and its factor."""
+    """Return the place of entry (i, j, k, l) for all pairs, (D, D), and its factor."""
     pairs, roots = sorted_indices(n_features, 2), roots_of_counts(n_features, 2)
     n = len(pairs)
     both = np.hstack([np.repeat(pairs, n, axis=0), np.tile(pairs, (n, 1))])

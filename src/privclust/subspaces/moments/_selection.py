@@ -3,9 +3,9 @@ r"""Choice of the number of subspaces and of their dimension from a sketch.
 For every pair (k, q), the cost of the best union (minus the logarithm of a posterior density) is
 raised by a penalty for each of its :math:`p = k q (d - q) + k` parameters. Errors of means come
 from noise and from sampling, taken as equal in all coordinates (`deviations_in_all`): otherwise
-more subspaces would explain rows that are uneven by chance. Each parameter lowers the cost by half
-a unit; the choice among many optima requires a larger penalty. The pair with the smallest sum is
-chosen.
+more subspaces would explain rows that are uneven by chance. Fitted to noise, a parameter lowers the
+cost by half a unit; the choice among many optima requires a larger penalty. The pair of the
+smallest sum is chosen.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from privclust.sketches._harmonics import n_moments, squared_length
 from privclust.sketches._moment_sketch import MomentSketch
 from privclust.subspaces.moments._objective import MomentObjective
 
-_MOST = 6  # clusters, dimensions
-_STRICTNESS = 2.0  # chosen on simulated mixtures; benchmarks/moments.py has how often it is right
+_MOST = 6  # largest number of clusters, and largest dimension, to choose from
+# factor of the penalty, chosen on simulated mixtures; benchmarks/moments.py measures its accuracy
+_STRICTNESS = 2.0
+# random starts; the best of them, which are optimized on; most evaluations of both searches
 _N_STARTS, _N_BEST, _SEARCH, _DESCENT = 24, 3, 80, 200
 
 
@@ -66,10 +68,10 @@ def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int]
 
 
 def deviations_in_all(sketch: MomentSketch) -> dict[int, float]:
-    """Return deviations of means' coordinates, by degree, from noise and sampling.
+    """Return standard deviations of coordinates of the means, by degree, from noise and sampling.
 
-    Rows' moments have norm sqrt(c_l), so that those of n rows scatter about their mean by
-    (c_l - |mean|^2) / n in square: here as if by as much in all directions.
+    Moments of a row have norm sqrt(c_l), so the mean of n rows has the total variance
+    (c_l - |mean|^2) / n, taken here as equal in all directions.
     """
     d, n_samples, means = sketch.n_features, max(sketch.n_samples, 1.0), sketch.means()
     deviations = {}

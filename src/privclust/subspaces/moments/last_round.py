@@ -6,11 +6,11 @@ than such an angle. With a decoded basis U and its complement V, a row x of the 
 are released. If the true subspace is U + V T, R is :math:`T\, U'x\, x'U` plus noise orthogonal to
 the subspace, so that the sums determine T.
 
-**Exact.** U follows from an earlier release. Rows are multiples of 2^-16, bases of 2^-30, so that
-their products are exact. Norms are summed up in one order. Clipped entries are rounded to multiples
-of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less than `_MARGIN` of the
-least r. The sensitivities below hold for the computed values. With groups, every row of n has
-weight 1 / n (`privclust.privacy.groups`).
+**Exact.** U depends on an earlier release only. Rows are multiples of 2^-16, bases of 2^-30, so
+their products are exact. Norms are summed in a fixed order. Clipped entries are rounded to
+multiples of 2^-30, which adds at most :math:`2^{-31} \sqrt{(d-q) q}` to a norm, less than `_MARGIN`
+of the least r. The sensitivities below hold for the computed values. With groups, each of the n
+rows of a group has weight 1 / n (`privclust.privacy.groups`).
 
 **The information of sums** on T is found by simulation, at no privacy loss. Unions are drawn from
 the sketch's uncertainty, rows from each, and the sums of their R are regressed on T, with their
@@ -18,20 +18,22 @@ scatter, for several r. The best r is used. A sketch determines the rows' distan
 subspaces poorly, and r / |R| depends on it. So the sums of the factors :math:`f = \min(1, r / |R|)`
 and of :math:`g = \min(1, |R| / r)` are released with those of :math:`f R`, times
 :math:`\kappa = r / 2`. They determine the distance for the simulation, and the slope of :math:`f R`
-in T is nearly in proportion to the sum of f. As :math:`|R| \le 1/2`, :math:`f \ge 2 r`.
+in T is nearly proportional to the sum of f. Since :math:`|R| \le 1/2`, :math:`f \ge 2 r`.
 
-- *add-remove*: :math:`r^2 + 2 \kappa^2`, squared, at :math:`|R| = r`.
-- *replace-one*: in two clusters at most :math:`2 (r^2 + 2 \kappa^2) = 3 r^2`. In one, with opposite
-R, :math:`4 r^2 + \kappa^2 (1 - 2 r)^2` where neither is shorter than r, as g is 1 for both; with
-one of length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, which is convex in g
-and largest at g = 1; with both shorter at most :math:`4 r^2`, as f is 1 for both.
+The squared sensitivity is at most:
 
-Tangents of the sketch and of the round are combined by precision. If the round is expected to give
-less precision than the rest of the budget would in the sketch, the sketch gets it. Two sketches of
-parts of a budget, weighted by them, are as precise as one of the whole. This choice depends only on
-the first sketch, which is private. Parts of the budget are fixed beforehand, and only the measured
-quantities depend on earlier releases: Gaussian releases then compose as if nothing had been chosen
-(J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", 2022, on composition).
+- *add-remove*: :math:`r^2 + 2 \kappa^2`, at :math:`|R| = r`.
+- *replace-one*, in two clusters: :math:`2 (r^2 + 2 \kappa^2) = 3 r^2`. In one cluster, with
+opposite R: if both are at least r long, g is 1 for both, and :math:`4 r^2 + \kappa^2 (1 - 2 r)^2`.
+If one has length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, which is convex
+in g and largest at g = 1. If both are shorter, f is 1 for both, and :math:`4 r^2`.
+
+Tangents of the sketch and of the round are combined by precision. If the round is expected to be
+less precise than a larger sketch, its budget is spent on a second sketch. Two sketches with shares
+of a budget, weighted by these, are as precise as one with the whole. This choice depends only on
+the first sketch, which is private. Shares of the budget are fixed beforehand, and only the measured
+quantities depend on earlier releases. Adaptive composition of Gaussian releases then applies
+(J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", 2022).
 """
 
 from __future__ import annotations
@@ -56,16 +58,18 @@ from privclust.privacy.sensitivity import Sensitivity
 from privclust.subspaces._exact_moments import labels_by_subspace, rounded_columns
 from privclust.subspaces.moments._decoding import DecodedSubspaces, Optima
 
-ROUND_SHARE = 1.0 / 3.0
-_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))
-_KAPPA = 0.5  # weight of factors, in parts of r
-_MARGIN = 2.0**-16
-_BESIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))  # parts of squares, simulated
-_SCALES = 0.2, 2.0  # sums of f, relative to those expected by simulation
-_MOST_UNCLEAR = 0.25  # error of a subspace, in parts of that of random ones
-_LEAST_GAP = 2.0  # between the costs of the best optimum and the next
-_LEAST_EVIDENCE = 2.5  # nats a number: rows of any direction reach 1.8, unions 2.8 and more
-_N_UNIONS, _N_ROWS = 16, 1000  # of simulations
+ROUND_SHARE = 1.0 / 3.0  # share of the budget for a last round
+_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))  # simulated values of r
+_KAPPA = 0.5  # weight of the sums of f and g, as a fraction of r
+_MARGIN = 2.0**-16  # relative increase of the sensitivity that covers rounding
+# simulated fractions of a row's squared norm outside its subspace
+_BESIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))
+_SCALES = 0.2, 2.0  # range of the sums of f, relative to those of the simulation
+_MOST_UNCLEAR = 0.25  # largest error of a detected subspace, relative to random ones
+_LEAST_GAP = 2.0  # least difference in cost to the next optimum, for detection
+# nats per number for detection: rows without subspaces reach 1.8, unions 2.8 and more
+_LEAST_EVIDENCE = 2.5
+_N_UNIONS, _N_ROWS = 16, 1000  # simulated unions, and rows of each
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,9 @@ def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
 def is_detected(decoded: DecodedSubspaces) -> np.ndarray:
     """Return which subspaces are distinguishable from noise, (k,).
 
-    Those with an error well below the distance of a random subspace that explain more than
-    subspaces explain of rows in all directions; none if another union explains the sketch nearly as
-    well, since noise may have put it second.
+    A detected subspace has an error well below the distance of a random one, and explains more than
+    subspaces of rows in all directions. None is detected if another union explains the sketch
+    nearly as well: noise may decide between them.
     """
     _, d, q = decoded.subspaces.shape
     is_near = decoded.errors <= _largest_error(d, q)
@@ -117,7 +121,7 @@ def is_detected(decoded: DecodedSubspaces) -> np.ndarray:
 def may_be_detected(optima: Optima) -> bool:
     """Return whether all subspaces may be detected once the optima of a sketch are refined.
 
-    False only if `is_detected` would have none, or not all, of them.
+    If False, `is_detected` is False for some of them.
     """
     evidence = optima.evidence
     is_told = evidence is None or bool((evidence >= _LEAST_EVIDENCE).all())
@@ -151,7 +155,7 @@ def plan_round(
     delta: float,
     rng: np.random.Generator,
 ) -> RoundPlan:
-    """Return the round with the highest expected precision, with its share of a budget."""
+    """Return the round with the highest expected precision at its share of a budget."""
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
     plans = {}
     for radius, simulated in _simulated(decoded, _RADII, rng).items():
@@ -194,7 +198,7 @@ def round_sums(
     """Return exact sums over the rows of each cluster: f R raveled, f and g, (k, (d - q) q + 2).
 
     X is (n_samples, n_features), any floats; each row is scaled to norm 1. Every group has the
-    weight of one row, which adds at least r; a unit in every entry is at most their root.
+    weight of one row, with a contribution of at least r, far above a unit in every entry.
     """
     check_row_count(len(X))
     terms = ((n, [_sums_of_rows(rows, decoded, radius)]) for n, rows in by_size(groups, X))
@@ -222,7 +226,7 @@ def _sums_of_rows(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> Fi
 
 @kernel()
 def _add_shortened(along: np.ndarray, across: np.ndarray, radius: float, total: np.ndarray) -> None:
-    """Add f R, f and g of each row, rounded by itself; rows of zeros add nothing."""
+    """Add f R, f and g of each row, rounded independently; rows of zeros add nothing."""
     q = along.shape[1]
     for i in range(along.shape[0]):
         inside, outside = 0.0, 0.0
@@ -267,7 +271,7 @@ def combined(
             for field in fields(_Simulated)
         )
     )
-    # f R changes with T like f: the known sum of f replaces the number of rows
+    # the slope of f R in T is proportional to f: use the released sum of f, not the row count
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
     slopes = here.slopes * n_samples * scale[:, None]
     weights, by_noise, by_rows = _weighed(decoded, here, slopes, n_samples, plan.noise)
@@ -286,7 +290,7 @@ def combined(
 
 @dataclass(frozen=True)
 class _Simulated:
-    """Averages over rows: slopes in T, squares, bias (k, q); f and g (k, 2)."""
+    """Simulated averages over rows: slopes in T, squares, bias (k, q); f and g (k, 2)."""
 
     slopes: np.ndarray
     squares: np.ndarray
@@ -297,7 +301,7 @@ class _Simulated:
 def _simulated(
     decoded: DecodedSubspaces, radii: Sequence[float], rng: np.random.Generator, beside: Any = None
 ) -> dict[float, _Simulated]:
-    """Return, by radius, the averages of rows drawn from the sketch's uncertainty."""
+    """Return, for each radius, averages over rows of unions drawn from the posterior."""
     k, d, q = decoded.subspaces.shape
     root = _root(decoded.covariance)
     tangents = (rng.standard_normal((_N_UNIONS, len(root))) @ root.T).reshape(-1, k, d - q, q)
@@ -355,7 +359,7 @@ def _roughly(
     n_samples: float,
     noise: Gaussian,
 ) -> float:
-    """Return the variance of all tangents as `_weighed` has it, as if their errors were apart."""
+    """Return the variance of all tangents of `_weighed`, with errors taken as independent."""
     of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
     of_sketch = 1.0 / np.diag(decoded.by_noise)
     part = of_noise / (of_sketch + of_noise)

@@ -1,4 +1,4 @@
-"""A union of subspaces as described by decoders of moments, and priors of its parameters."""
+"""A union of subspaces, as decoded from moments, and priors of its parameters."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import null_space
 
-LEAST_PRECISION = 1.0  # of a tangent: no subspace is further away than a right angle
-RIDGE = 0.5  # prior deviation of an amplitude, in parts of its mean
-LEAST_AMPLITUDE = 0.05  # in parts of that mean
+LEAST_PRECISION = 1.0  # prior precision of a tangent: angles are at most a right angle
+RIDGE = 0.5  # prior deviation of an amplitude, relative to its prior mean
+LEAST_AMPLITUDE = 0.05  # least amplitude, relative to that mean
 SPREAD_OF_RATIO = 0.7  # prior deviation of a ratio's logarithm
-RANGE_OF_LOG_RATIO = -5.0, 0.4
-_N_PROBES, _N_TURNS = 2000, 30
-_MOST_BESIDE = 0.9  # in parts of that of uniform directions
+RANGE_OF_LOG_RATIO = -5.0, 0.4  # of the logarithm of a ratio
+_N_PROBES, _N_TURNS = 2000, 30  # drawn rows and iterations for the deviations of normal rows
+_MOST_BESIDE = 0.9  # largest share of squares outside subspaces, relative to uniform directions
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Union:
 
     @property
     def factors(self) -> np.ndarray:
-        """C, shape (k, d, d)."""
+        """Factors C, (k, d, d)."""
         return (self.bases * self.spreads[:, None, :]) @ self.bases.transpose(0, 2, 1)
 
     @property
@@ -53,7 +53,7 @@ class Union:
 
     @property
     def weights(self) -> np.ndarray:
-        """Parts of the rows, (k,)."""
+        """Fractions of the rows, (k,)."""
         return self.amplitudes / self.amplitudes.sum()
 
     def turned(self, tangents: np.ndarray, complements: np.ndarray) -> Union:
@@ -76,7 +76,8 @@ class Union:
         """Draw directions of rows, (n_rows, d): near the subspaces, and of any direction.
 
         `beside` is the share of the squared norm outside the subspaces, for rows near them. If it
-        is given, the amplitudes say how many rows have random directions, which add no moments.
+        is given, the amplitudes set the number of rows with random directions, which do not change
+        the moments.
         """
         k, d, q = self.bases.shape
         part = self.beside if beside is None else min(beside, _MOST_BESIDE * (d - q) / d)
@@ -122,7 +123,7 @@ def _noisy_amplitudes(part: float | np.ndarray, d: int, q: int) -> tuple[Any, An
 
 
 def prior_amplitude(n_clusters: int, dimension: int) -> float:
-    """Return the amplitude of one of several equal clusters on their subspaces."""
+    """Return the amplitude of one of n_clusters equal clusters of rows on their subspaces."""
     return 1.0 / (n_clusters * dimension)
 
 
