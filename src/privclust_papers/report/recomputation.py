@@ -155,7 +155,7 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     for part in _FOLDERS:  # including the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
     data = set(own_data_files(folder, config))
-    # files that the settings name may lie elsewhere
+    # files in the settings may be in other folders
     for name in (CITATION, *crate.code, *config_files(folder, config), *data):
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():
