@@ -63,7 +63,8 @@ def test_a_page_that_writes_files_leaves_none(tmp_path, monkeypatch):
 
 def test_commands_of_a_page_run_in_its_folder():
     run_page = import_module("examples").run_page
-    write = ("python", "open('a.csv', 'w').write('x\\n1\\n2\\n')\nprint(1)\n"), ("text", "1\n")
+    code = "import pathlib\npathlib.Path('a.csv').write_text('x\\n1\\n2\\n')\nprint(1)\n"
+    write = ("python", code), ("text", "1\n")
     check = "$ privclust cluster a.csv --check \\\n    --bounds x=0:5\n"
     said = "for you, ...\n2 rows\nx: 0 missing (0.0 %), 0 unreadable (0.0 %), from 1 to 2\n"
     assert run_page(page(*write, ("console", check + said)), "page") == 1

@@ -52,7 +52,7 @@ def mechanisms(results: Results) -> Drawing:
             _rows(axis, table[table["paper"] == name])
             axis.set_title(name)
         widest = max(table["claimed_epsilon"].max(), table["epsilon_at_least"].max())
-        axes[-1, 0].set_xlim(0.0, 1.42 * widest)  # beside the longest arrow stands its delta
+        axes[-1, 0].set_xlim(0.0, 1.42 * widest)  # room for delta at the longest arrow
         axes[-1, 0].set_xlabel("epsilon")
         figure.legend(handles=_handles(), loc="outside lower center", ncols=4)
         caption(

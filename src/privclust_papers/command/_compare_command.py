@@ -13,8 +13,8 @@ from privclust.command.output import print_result
 if TYPE_CHECKING:
     from privclust_papers.report.two_runs import Difference, Run, RunComparison
 
-_LISTED = 30  # verdicts that the terminal gets
-_LISTED_OF_A_TARGET = 3  # numbers
+_LISTED = 30  # most verdicts shown
+_LISTED_OF_A_TARGET = 3  # most numbers shown per target
 
 
 def add_to(commands) -> None:

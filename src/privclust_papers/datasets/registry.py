@@ -74,7 +74,7 @@ class Substitute:
     # ``seed``
     generator: str
     parameters: Mapping[str, Any]  # its keyword arguments
-    description: str  # what it is and why results on it are not comparable
+    description: str  # of the data, and why results are not comparable
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Dataset:
     """One entry of config/datasets.yaml."""
 
     name: str  # the entry's key
-    title: str  # what it is, what is known of its licence, and what to cite
-    terms: str
-    citation: str
+    title: str
+    terms: str  # the licence, as far as known
+    citation: str  # the work to cite
     homepage: str | None  # address of a page about it
     file: str  # name of the raw file, without a folder
     reader: str  # dotted path of a function ``reader(path) -> dict of str to ndarray``

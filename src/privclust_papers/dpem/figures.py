@@ -380,7 +380,7 @@ def _legend_below(axis: Axes) -> None:
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
     if not axis.get_legend_handles_labels()[1]:
         return
-    axis.legend(fontsize=7.5, ncols=2, handlelength=4.0, **place)  # long: dashes tell
+    axis.legend(fontsize=7.5, ncols=2, handlelength=4.0, **place)  # long, to show dashes
 
 
 def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:

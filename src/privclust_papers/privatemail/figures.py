@@ -403,7 +403,7 @@ def tab2(results: Results) -> Drawing:
             settings = {sign: cell(float(values[key])) for key, sign in _PRINTED.items()}
             rows.append(head | {"settings": "printed"} | settings | blank)
         settings = {sign: _range(used[key]) for key, sign in (_PRINTED | _DATA_SIZES).items()}
-        source = used["source"].iloc[0]  # a substitute's name stands below the table
+        source = used["source"].iloc[0]  # the note below has a substitute's name
         settings["data"] = "substitute" if is_substitute(source) else source
         rows.append(head | {"settings": "here"} | settings)
     table = pd.DataFrame(rows)

@@ -1,1 +1,1 @@
-"""What a run says: verdicts, numbers beside the printed ones, drawings, page, costs, archive."""
+"""Report of a run: verdicts, comparisons with printed numbers, drawings, page, costs, archive."""

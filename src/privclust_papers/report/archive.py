@@ -1,8 +1,8 @@
-"""A run packed into one file that others can check: a Workflow Run RO-Crate.
+"""Packing of a run into one file that others can check: a Workflow Run RO-Crate.
 
 The crate is a zip file with a description in JSON-LD after the profile Provenance Run Crate 0.5
-(https://w3id.org/ro/wfrun/provenance/0.5); docs/archive.md says what it holds, and what stays out.
-``jobs.json`` has what each job was, took and cost, with Snakemake's own records.
+(https://w3id.org/ro/wfrun/provenance/0.5). docs/archive.md lists its contents. ``jobs.json`` has
+the inputs, outputs and cost of each job, with Snakemake's own records.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ VERSIONS = "versions.txt"
 def write_archive(
     path: str | os.PathLike[str], plan: Plan, config: Mapping[str, Any], jobs: Iterable[Job]
 ) -> None:
-    """Pack a finished run of the project in the working folder, at once or not at all.
+    """Write the archive of a finished run of the project in the working folder, atomically.
 
     The same results and the same records give the same bytes on one machine: entries are sorted and
-    have one fixed time, and the description has no clock but the jobs' own. On other machines
-    ``versions.txt`` and the compressed bytes may differ.
+    have one fixed time, and the only times in the description are those of the jobs. On other
+    machines ``versions.txt`` and the compressed bytes may differ.
 
-    `config` is the content of config/config.yaml with what the command line changed; the crate has
-    it without the mirror, which is a path of the machine. With ``artefacts`` true, HDF5 artefacts
-    go in that no data set of others is behind. `jobs` is from `read_jobs`. Raises a FileError if an
-    output of a job is missing or is not what the job wrote, and a ConfigError if something that
-    belongs in the crate lies outside the project's folder, or names it.
+    `config` is the content of config/config.yaml with the changes from the command line. The crate
+    leaves out the mirror, which is a path of the machine. With ``artefacts`` true, it includes the
+    HDF5 artefacts that were made without third-party data. `jobs` is from `read_jobs`. Raises a
+    FileError if an output of a job is missing or damaged, and a ConfigError if a file of the crate
+    lies outside the project's folder or contains its path.
     """
     from privclust_papers.report.crate import describe  # heavy, and not needed to plan a run
 
@@ -71,7 +71,7 @@ def write_archive(
 
 
 def zip_entry(name: str) -> zipfile.ZipInfo:
-    """Return how a member of an archive is packed: a plain file, of one fixed time."""
+    """Return the zip entry of a member: a plain file with a fixed time."""
     entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     entry.create_system, entry.external_attr = 3, 0o100644 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -79,10 +79,10 @@ def zip_entry(name: str) -> zipfile.ZipInfo:
 
 
 def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]:
-    """Return what the crate holds besides its description: content by path."""
+    """Return the content of each file of the crate by path, without its description."""
     import yaml
 
-    # what an installed package holds is said by its version
+    # installed packages are given by their versions
     read = {n for job in jobs for n in job.inputs if "site-packages" not in Path(n).parts}
     files = project_files(config=config)
     outside = sorted(n for n in {*read, *files} if Path(n).is_absolute() or n.startswith(".."))
@@ -104,9 +104,9 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
 def _artefacts(
     jobs: list[Job], members: Mapping[str, bytes], receipts: Mapping[str, Receipt]
 ) -> dict[str, bytes]:
-    """Return the HDF5 artefacts behind which there are no data of others, nor the user's own.
+    """Return the HDF5 artefacts made without third-party data and without the user's own data.
 
-    What a generator made in place of a data set has a receipt in place of a file: that goes in too.
+    Receipts of data sets that a generator made are included.
     """
     folders = {layout.RAW.format(dataset=name): receipt for name, receipt in receipts.items()}
     of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
@@ -120,10 +120,10 @@ def _artefacts(
 def _jobs_text(
     plan: Plan, jobs: list[Job], members: Mapping[str, bytes], substitutes: list[str]
 ) -> str:
-    """Return what the jobs were, as JSON, a line for each.
+    """Return the jobs as JSON, one line per job.
 
-    Snakemake's records have checksums of inputs: of a user's own data there is none, and no path of
-    the machine.
+    Snakemake's records have checksums of inputs. They are left out for jobs that use a user's own
+    data or a path of the machine.
     """
     own = own_data(jobs, members)
     lines = []
@@ -146,7 +146,7 @@ def _jobs_text(
 
 @functools.cache
 def _installed() -> str:
-    """Return the versions of Python and of all packages of this environment, one a line."""
+    """Return the versions of Python and of all installed packages, one per line."""
     abouts = [distribution.metadata for distribution in metadata.distributions()]
     pairs = {(about["Name"].lower(), about["Version"]) for about in abouts}
     head = f"# Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
@@ -154,7 +154,7 @@ def _installed() -> str:
 
 
 def _refuse_machine_paths(members: Mapping[str, bytes]) -> None:
-    """Refuse to publish where on this machine the project lies."""
+    """Raise a ConfigError if a member contains the path of the project on this machine."""
     folder = os.fsencode(Path.cwd())
     pattern = re.compile(rb"(?<![\w./:-])" + re.escape(folder) + rb"(?![\w.-])")
     for name, content in sorted(members.items()):

@@ -1,9 +1,9 @@
-"""The kinds of check: comparisons of means or medians, each of which holds, fails or stays open.
+"""The kinds of check: comparisons of means or medians, each of which holds, fails or is open.
 
-Each returns a function and two texts. The function gives, for a level such as 0.95, the outcome of
-each comparison. The texts say what was expected, and what was found in the least favourable
-comparison. A comparison stays open if its interval at the level includes the bound: no tolerance is
-picked.
+Each kind returns a function and two texts. The function gives, for a level such as 0.95, the
+outcome of each comparison. The texts state the expected result and the result of the least
+favourable comparison. A comparison is open if its interval at the level includes the bound; no
+other tolerance is used.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _nothing(level: float) -> list[str]:
 
 
 def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare a method with others, trial by trial, at each point: is its mean the lowest?"""
+    """Check that a method has the lowest mean at each point, by paired differences of trials."""
     gains = _paired(check, table)
     outcomes, least = _all_on_one_side(gains, 0.0, is_below=False)
     if not least:
@@ -62,7 +62,7 @@ def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
 
 
 def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare a method's mean at each point with a bound."""
+    """Check that a method's mean is below a bound at each point."""
     means = [
         _estimate(check, _by_trial(part, "method", check["metric"]), check["method"], at=point)
         for point, part in _points(check, table)
@@ -78,7 +78,7 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _within(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare how far a method's mean lies above another's, trial by trial, with a bound."""
+    """Check that a method's mean exceeds the others' by less than a bound, trial by trial."""
     gaps = [gain.negated() for gain in _paired(check, table)]
     outcomes, largest = _all_on_one_side(gaps, _bound(check), is_below=True)
     if not largest:
@@ -93,7 +93,7 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
 
 
 def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare by what factor a method's statistic is off another's, either way, with a bound."""
+    """Check that a method's statistic is within a factor of the others', in both directions."""
     if check["statistic"] == "std":
         ratios = list(_ratios_of_spreads(check, table))
     else:
@@ -112,7 +112,7 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare the largest value over all trials with a bound."""
+    """Check that no trial exceeds a bound."""
     values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
     results = [HOLDS if value <= check["bound"] else FAILS for value in values]
     if not results:
@@ -125,7 +125,7 @@ def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) ->
 
 
 def _lower(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare a method's value with the others' on the one data set that a figure shows."""
+    """Check that a method has the lowest value on the single data set of a figure."""
     values = table.set_index("method")[check["metric"]]
     value = values[check["method"]]
     results = [HOLDS if value < values[other] else FAILS for other in check["against"]]
@@ -137,7 +137,7 @@ def _lower(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare a method at each point of an axis with itself at the next, trial by trial."""
+    """Check that a method's metric falls between neighbouring points of an axis, trial by trial."""
     wide = _along(check, table)
     falls = [
         _estimate(check, wide, low, high, at={"from": low, "to": high})
@@ -156,10 +156,11 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Compare with a bound how far apart a method's means lie along an axis.
+    """Check whether the largest difference of a method's means along an axis is below a bound.
 
-    The two points are picked as those farthest apart, which noise alone moves apart. The lower end
-    of the interval allows for the number of pairs there are to pick from.
+    Choosing the two points farthest apart biases the difference upwards, so the lower end of the
+    interval has a Bonferroni correction for the number of pairs. The kind ``varies`` checks the
+    opposite.
     """
     wide = _along(check, table)
     if len(wide.columns) < 2:
@@ -214,7 +215,7 @@ TOLERANCES = {
 
 
 def at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> bool:
-    """Return whether no method that a check compares is above chance at any point."""
+    """Return whether no method of a check is above chance at any point."""
     chance = check["chance"]
     methods = [check["method"], *check.get("against", [])]
     axes = [axis for axis in (*check.get("by", []), check.get("along")) if axis]
@@ -228,7 +229,7 @@ def at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> bool:
 
 
 def _sides(means: Sequence[Estimate], bound: float, is_below: bool, level: float) -> list[str]:
-    """Say of each mean whether its interval lies below a bound (or above it)."""
+    """Return for each mean whether its interval lies below a bound (or above it)."""
     results = []
     for low, high in (estimate.ends(level) for estimate in means):
         below, above = high < bound, low > bound
@@ -238,7 +239,7 @@ def _sides(means: Sequence[Estimate], bound: float, is_below: bool, level: float
 
 
 def _both_sides(ratios: Sequence[Estimate], bound: float, level: float) -> list[str]:
-    """Say of each log ratio whether its interval lies between minus a bound and the bound."""
+    """Return for each log ratio whether its interval lies in [-bound, bound]."""
     ends = [ratio.ends(level) for ratio in ratios]
     return [
         HOLDS if -bound < low and high < bound else FAILS if low > bound or high < -bound else OPEN
@@ -249,7 +250,7 @@ def _both_sides(ratios: Sequence[Estimate], bound: float, level: float) -> list[
 def _all_on_one_side(
     means: Sequence[Estimate], bound: float, is_below: bool
 ) -> tuple[Outcomes, Estimate | None]:
-    """Compare means with a bound; return the one that is closest to it, or farthest beyond, too."""
+    """Return the comparisons of means with a bound, and the least favourable mean."""
     if not means:
         return _nothing, None
     extreme = (max if is_below else min)(means, key=attrgetter("value"))
@@ -269,7 +270,7 @@ def _fixed(check: Mapping[str, Any], wording: Wording) -> str:
 
 
 def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
-    """Return a method's metric by trial and point of an axis, without points that have no value."""
+    """Return a method's metric by trial and point of an axis, without points that lack values."""
     others = check.get("at", {})
     for axis in (check["along"], *others):
         if axis not in table:
@@ -281,7 +282,7 @@ def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
-    """Return the mean excess over each other method at each point where both have a value."""
+    """Return the mean excess of each other method at each point where both have values."""
     gains = []
     for point, part in _points(check, table):
         wide = _by_trial(part, "method", check["metric"])
@@ -292,7 +293,7 @@ def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
 
 
 def _by_trial(table: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
-    """Return a metric by trial (and scene, where trials are of scenes) and a column's values."""
+    """Return a metric by trial (and scene, if there are scenes) and the values of a column."""
     index = ["trial", *(name for name in (SCENE,) if name in table)]
     means = table.groupby([*index, column])[metric].mean()  # as pivot_table, which is slower
     return means.dropna().unstack(column)
@@ -325,7 +326,7 @@ def _estimate(
 
 
 def _ratios_of_spreads(check: Mapping[str, Any], table: pd.DataFrame) -> Iterator[Estimate]:
-    """Yield the log ratio of sds to each other method at each point, by the jackknife."""
+    """Yield the log ratio of standard deviations to each other method, with jackknife errors."""
     for point, part in _points(check, table):
         wide = _by_trial(part, "method", check["metric"])
         for other in sorted(set(check["against"]) & set(wide)):
@@ -337,13 +338,13 @@ def _ratios_of_spreads(check: Mapping[str, Any], table: pd.DataFrame) -> Iterato
 
 
 def _around(value: float, error: float, n: int, level: float) -> tuple[float, float]:
-    """Return the interval by Student's t around a value with its standard error."""
+    """Return the Student's t interval of a value with a standard error."""
     half = float(half_width(error, n, level))
     return value - half, value + half
 
 
 def _log_ratio_of_spreads(pairs: np.ndarray) -> tuple[float, float]:
-    """Return log of sd of the first column / sd of the second, and its standard error."""
+    """Return log(sd of column 0 / sd of column 1) and its jackknife standard error."""
     n = len(pairs)
     with np.errstate(divide="ignore", invalid="ignore"):
         left_out = [np.delete(pairs, i, axis=0).std(axis=0, ddof=1) for i in range(n)]
@@ -354,7 +355,7 @@ def _log_ratio_of_spreads(pairs: np.ndarray) -> tuple[float, float]:
 
 
 def _points(check: Mapping[str, Any], table: pd.DataFrame):
-    """Split a table by the grid axes of a check, but for points without a value."""
+    """Yield the points of a check's grid axes with their trials, if there are values."""
     axes = check.get("by", [])
     methods = {check["method"], *check.get("against", [])}
     table = table[table["method"].isin(methods)].dropna(subset=[check["metric"]])

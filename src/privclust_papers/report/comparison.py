@@ -1,4 +1,4 @@
-"""Printed numbers beside ours, with the uncertainty that decides whether they agree."""
+"""Comparison of printed numbers with our results, by confidence intervals over trials."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pandas as pd
 from scipy import special
 
 SCENE = "scene"
-"""The column that says which trials repeat one another: those of one scene count as one."""
+"""Column of the scene of a trial; trials of one scene are one cluster."""
 FEWEST = 20
-"""Trials of a part of the paper's, below which a printed number is not judged."""
+"""Smallest number of trials for which a printed number is judged, unless the paper has fewer."""
 SHARE, SHARE_DIFFERENCE = "share", "difference of shares"
 RANGES = {
     "": (-np.inf, np.inf),
@@ -22,7 +22,7 @@ RANGES = {
     SHARE: (0.0, 1.0),
     SHARE_DIFFERENCE: (-1.0, 1.0),
 }
-"""The kinds of quantity and the values that each can have; a share is of trials, each 0 or 1."""
+"""Range of each kind of quantity; a share is a mean of trials that are 0 or 1."""
 _RESAMPLES = 2000
 STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
@@ -34,9 +34,9 @@ PRINTED_COLUMNS = (*_KEYS, "value", "trials")
 
 
 def half_width(error: Any, n: Any, level: float = 0.95) -> Any:
-    """Return half the interval of means of n trials each, from their standard errors.
+    """Return the half width of Student's t interval of means of n trials, from standard errors.
 
-    By Student's t, whose interval covers the mean of normal trials in 95 % for any n >= 2.
+    The coverage is exact for normal trials and any n >= 2.
     """
     return special.stdtrit(np.asarray(n) - 1, 0.5 + 0.5 * level) * error
 
@@ -46,10 +46,10 @@ def mean_interval(
 ) -> tuple[float, float]:
     """Return the interval of the mean of trials, (NaN, NaN) for fewer than two.
 
-    Student's t; trials of one scene are one draw (the linearised error of a mean over clusters).
-    `kind` is a key of `RANGES`, to which the ends are cut. Shares of trials, and differences of
-    shares, have exact intervals, which are not of length 0 where all trials are alike. Any other
-    quantity that is alike in all trials does not vary, and its interval is that value.
+    Student's t, with the linearised standard error of a mean over clusters if `scenes` are given.
+    `kind` is a key of `RANGES`, to which the ends are clipped. Shares of trials, and differences of
+    shares, have exact intervals, which have a positive length even if all trials are equal. Any
+    other quantity that is equal in all trials has an interval of length 0.
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), float(np.mean(values)) if len(values) else float("nan")
@@ -65,7 +65,7 @@ def mean_interval(
     error = np.sqrt(n_draws / (n_draws - 1) * np.sum(np.square(sums))) / n
     half = float(half_width(error, n_draws, level))
     low, high = mean - half, mean + half
-    if kind == SHARE:  # of scenes that repeat one another: no shorter than that of as many draws
+    if kind == SHARE:  # with scenes: at least the exact interval of as many independent draws
         exact = _clopper_pearson(mean * n_draws, n_draws, level)
         low, high = min(low, exact[0]), max(high, exact[1])
     low, high = np.clip([low, high], *RANGES[kind])
@@ -73,10 +73,10 @@ def mean_interval(
 
 
 def median_interval(values: np.ndarray, level: float = 0.95, kind: str = "") -> tuple[float, float]:
-    """Return the exact interval of the median of trials, between two of the sorted values.
+    """Return the interval of the median of trials between two order statistics.
 
-    It holds for any distribution. Too few trials for any (fewer than 6 at 95 %) give the range of
-    the kind.
+    Its coverage is at least the level for any distribution. Too few trials (fewer than 6 at 95 %)
+    give the range of the kind.
     """
     values = np.sort(np.asarray(values, dtype=float))
     n = len(values)
@@ -96,8 +96,7 @@ def _clopper_pearson(hits: float, n: int, level: float) -> tuple[float, float]:
 def _mcnemar(values: np.ndarray, level: float) -> tuple[float, float]:
     """Return an interval of a difference of shares on the same trials (values -1, 0 and 1).
 
-    Which side of 0 it lies on is exact: among trials that differ, both signs are as likely where
-    the shares are the same.
+    It excludes 0 exactly when the exact McNemar test rejects equal shares.
     """
     n, more, differ = len(values), int(np.sum(values > 0)), int(np.sum(values != 0))
     if not differ:
@@ -110,10 +109,10 @@ def _mcnemar(values: np.ndarray, level: float) -> tuple[float, float]:
 def bootstrap_interval(
     values: np.ndarray, statistic: str, scenes: Any = None
 ) -> tuple[float, float]:
-    """95 % percentile interval of a key of `STATISTICS` over trials, from 2000 resamples of these.
+    """Return the 95 % percentile bootstrap interval of a key of `STATISTICS`, 2000 resamples.
 
-    Scenes are drawn whole. The resamples are drawn from a fixed seed, so that a run gives the same
-    verdicts twice. Fewer than two trials (or scenes) give NaN.
+    Scenes are drawn whole. The seed is fixed, so that a run always gives the same verdicts. Fewer
+    than two trials (or scenes) give NaN.
     """
     draws = np.arange(len(values)) if scenes is None else pd.factorize(np.asarray(scenes))[0]
     members = [np.flatnonzero(draws == i) for i in range(draws.max(initial=-1) + 1)]
@@ -133,14 +132,14 @@ def bootstrap_interval(
 
 
 def interval(values: np.ndarray, statistic: str, scenes: Any = None) -> tuple[float, float]:
-    """95 % interval of a key of `STATISTICS`: of means by `mean_interval`, else by resampling."""
+    """Return the 95 % interval of a statistic: means by `mean_interval`, others by bootstrap."""
     if statistic != "mean":
         return bootstrap_interval(values, statistic, scenes)
     return mean_interval(values, scenes)
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
-    """Return the trials that meet a condition ``"column=value"``, or all for an empty one."""
+    """Return the trials that satisfy ``"column=value"``; all for an empty condition."""
     if not condition:
         return trials
     column, _, value = condition.partition("=")
@@ -150,19 +149,18 @@ def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 
 def decimals(printed: str) -> int:
-    """Return how many digits a printed number has behind the point."""
+    """Return the number of decimals of a printed number."""
     return len(printed.partition(".")[2])
 
 
 def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Put ours, from the trials by experiment, beside each printed number.
+    """Compare each printed number with our trials of its experiment.
 
-    `printed` has `PRINTED_COLUMNS`: the value as text just as it is printed, in per cent, and the
-    number of trials it was computed from. The result has these and: label, n (our trials), ours,
-    its 95 % interval low to high, agrees (whether the printed number lies in the interval, widened
-    by half a unit of its last digit), others (how many of the other numbers that are printed for
-    other methods lie in it as well, which says how much the agreement means) of n_others,
-    source. Without trials there is no number of ours.
+    `printed` has `PRINTED_COLUMNS`: the value as printed (text, in per cent) and the paper's number
+    of trials. The result has in addition: label, n (our trials), ours, its 95 % interval low to
+    high, agrees (whether the printed number lies in the interval, widened by half a unit of its
+    last digit), others (the number of values printed for other methods that lie in the interval as
+    well) of n_others, source. Without trials the numbers are missing.
     """
     rows = []
     for entry in printed.to_dict("records"):
@@ -200,11 +198,11 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
 def compare_margins(
     printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame], method: str
 ) -> pd.DataFrame:
-    """Put ours beside by how much each printed mean lies above that of one method.
+    """Compare the margins of printed means over one method's mean with our paired differences.
 
     The result has the index of `printed` and: label, source, n; printed_margin and its rounding;
-    margin, the mean difference on the same trials, with its 95 % interval low to high, those of a
-    scene counted as one draw. Where the two are not to be had, or of no mean, there is no number.
+    margin, the mean difference on the same trials, with its 95 % interval low to high (clustered by
+    scene). Rows of other statistics, and rows without trials of both methods, have no numbers.
     """
     rows = []
     for entry in printed.to_dict("records"):
@@ -240,7 +238,7 @@ def compare_margins(
 
 
 def _lies_in(value: str, low: float, high: float) -> bool:
-    """Return whether a printed number may, before it was rounded, have been in an interval."""
+    """Return whether a printed number can have been in an interval before rounding."""
     return low - _rounding(value) <= float(value) <= high + _rounding(value)
 
 
@@ -249,7 +247,7 @@ def _rounding(value: str) -> float:
 
 
 def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:
-    """Return the numbers printed for other methods in the same place, but for equal ones."""
+    """Return the unequal numbers printed for other methods in the same place."""
     same = [key for key in _KEYS if key != "method"]
     rows = printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
     values = rows.loc[rows["method"] != entry["method"], "value"].astype(str)

@@ -1,8 +1,8 @@
-"""What a run of the workflow cost, and how long one would take on other numbers of cores.
+"""Costs of a run of the workflow, and predicted times on other numbers of cores.
 
-Every job ends its log with its own counts (`PREFIX`), Snakemake's ``benchmark:`` file has how long
-it took, and each run of Snakemake leaves a line on itself. A job's record names
-the files it read and wrote, so the records alone say which job waits for which.
+Every job ends its log with its own counts (`PREFIX`), Snakemake's ``benchmark:`` file has its wall
+time, and each run of Snakemake logs a line of its own. A job's record names the files that it read
+and wrote, which gives the graph of the jobs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pandas as pd
 
 from privclust_papers.pipeline.artefacts import read_table
 
-PREFIX = "cost "  # how the line with a job's record begins
-RUNS = "snakemake.jsonl"  # beside an effort's logs: one line a run of Snakemake
+PREFIX = "cost "  # start of the log line with a job's record
+RUNS = "snakemake.jsonl"  # in the folder of an effort's logs: one line per run of Snakemake
 OVERHEAD_LIMIT = 0.10  # of the CPU time at paper effort; short jobs are mostly overhead
 CORES = (1, 2, 4, 8, 16, 32, 64)  # for which times are predicted
 _WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
@@ -31,55 +31,55 @@ _DATA_LOGS = {"fetch": "fetch", "prepare": "prepare", "features": "features", "r
 
 
 class CostError(Exception):
-    """What a run cost cannot be told from what is there."""
+    """Raised if the records do not determine the costs of a run."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one job cost; sizes are in 10^6 bytes."""
+    """Costs of one job; sizes are in 10^6 bytes."""
 
     rule: str
-    paper: str  # "data" for what experiments share, "page" for the scorecard
-    target: str  # that it draws, else empty
+    paper: str  # "data" for jobs that experiments share, "page" for the scorecard
+    target: str  # target that the job draws, else empty
     threads: int
     ended: float  # in seconds since the epoch
     cpu_s: float  # of the job and its children
-    work_cpu_s: float  # of fits what the methods took, else what came after the script's imports
-    wall_s: float  # as Snakemake saw it
+    work_cpu_s: float  # for fits the time of the methods, else the time after the script's imports
+    wall_s: float  # measured by Snakemake
     peak_mb: float  # largest resident memory of one of its processes
     written_mb: float
-    needs: tuple[int, ...] = ()  # places of the jobs whose files it read
+    needs: tuple[int, ...] = ()  # positions of the jobs that made its inputs
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The jobs behind a page, what was not recorded, and the runs of Snakemake that did them.
+    """The jobs behind a page, input files without a record, and the runs of Snakemake.
 
-    `runs` has a row for each run of Snakemake that did one of the jobs, in its order: ``started``
-    and ``ended`` (seconds since the epoch), ``cores`` (missing on a cluster), ``planning_s`` and
+    `runs` has a row for each run of Snakemake that did one of the jobs, in order: ``started`` and
+    ``ended`` (seconds since the epoch), ``cores`` (missing on a cluster), ``planning_s`` and
     ``planning_cpu_s`` until the first job could start, ``cpu_s`` of Snakemake's own process,
     ``children_cpu_s`` of all processes that it started and waited for.
     """
 
-    jobs: list[Job]  # each after all that it needs
-    unrecorded: list[str]  # files of the workflow that jobs read, without a record of their making
+    jobs: list[Job]  # in topological order
+    unrecorded: list[str]  # inputs made by the workflow, but by no recorded job
     runs: pd.DataFrame
 
     def done_in(self, run: Any) -> list[int]:
-        """Return the places of the jobs that ended during a run, a row of `runs`."""
+        """Return the positions of the jobs that ended during a run, a row of `runs`."""
         return [i for i, job in enumerate(self.jobs) if run.started <= job.ended <= run.ended]
 
     @cached_property
     def dispatch_s(self) -> float:
-        """What Snakemake takes for each job besides planning, in CPU seconds."""
+        """CPU seconds of Snakemake per job, without planning."""
         n_jobs = sum(len(self.done_in(run)) for run in self.runs.itertuples())
         return float((self.runs.cpu_s - self.runs.planning_cpu_s).sum()) / n_jobs
 
     @cached_property
     def rest_cpu_s(self) -> float:
-        """What runs on one machine spent on children beyond these jobs' records, in CPU seconds.
+        """CPU seconds of Snakemake's children on one machine that no job's record includes.
 
-        That is on choosing jobs, on ending interpreters, and on attempts that failed.
+        They go to choosing jobs, to ending interpreters, and to failed attempts.
         """
         local = self.runs[self.runs.cores.notna()]
         recorded = sum(self.jobs[i].cpu_s for run in local.itertuples() for i in self.done_in(run))
@@ -87,15 +87,15 @@ class Costs:
 
     @cached_property
     def planning_s(self) -> float:
-        """How long the longest planning took, in seconds of wall time."""
+        """Wall time of the longest planning, in seconds."""
         return float(self.runs.planning_s.max())
 
 
 def read_costs(effort: str, folder: str | Path = ".") -> Costs:
-    """Read what the jobs behind ``results/<effort>/index.html`` cost, where the workflow ran.
+    """Read the costs of the jobs behind ``results/<effort>/index.html`` from the workflow's logs.
 
-    Logs of jobs that the page does not rest on, such as those of an older plan, do not count. It is
-    a CostError if the page has no record, or no finished run of Snakemake made it.
+    Logs of jobs that the page does not depend on, such as those of an older plan, are ignored.
+    Raises a CostError if the page has no record, or no finished run of Snakemake made it.
     """
     folder = Path(folder)
     logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS.values())]
@@ -116,7 +116,7 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
         jobs.append(replace(_job(record, folder), needs=tuple(sorted(makers))))
     costs = Costs(jobs, unrecorded, _read_runs(folder / "logs" / effort / RUNS))
     done = [costs.done_in(run) for run in costs.runs.itertuples()]
-    if not any(len(jobs) - 1 in places for places in done):  # the page, which all others precede
+    if not any(len(jobs) - 1 in places for places in done):  # the page is the last job
         raise CostError(
             f"{page}: the run of Snakemake that made it has not ended; what it cost itself is "
             "known when it has, so run `snakemake` first and `snakemake costs` after it"
@@ -125,14 +125,14 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
 
 
 def read_cost(path: Path) -> dict | None:
-    """Return the last record of a job's log; a job that was killed leaves none."""
+    """Return the last record of a job's log; None if the job was killed."""
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line for line in file if line.startswith(PREFIX)]
     return json.loads(lines[-1].removeprefix(PREFIX)) if lines else None
 
 
 def _behind(page: str, records: dict[str, dict]) -> tuple[list[dict], list[str]]:
-    """Return the records behind a file, each after what it needs, and files without a record."""
+    """Return the records behind a file in topological order, and inputs without a record."""
     order: dict[str, dict] = {}
     unrecorded = set()
     stack = [(records[page], False)]
@@ -181,14 +181,13 @@ def _read_runs(path: Path) -> pd.DataFrame:
 
 
 def cost_table(costs: Costs) -> pd.DataFrame:
-    """Add costs up by rule, by paper, by target, and over all.
+    """Return the sums of costs by rule, by paper, by target, and in total.
 
-    Rules, and likewise papers, add up to the total; targets do not, since each has all that it
-    rests on, data included, which it may share with others. Columns: ``level`` (rule, paper, target
-    or total), ``name``, ``jobs``, ``cpu_s``, ``work_cpu_s``, ``overhead_cpu_s`` (the difference),
-    ``overhead`` (as a part of ``cpu_s``), ``wall_s`` (added up over jobs), ``peak_mb``,
-    ``written_mb``. The row ``snakemake`` is Snakemake's own process, with `Costs.rest_cpu_s`:
-    planning and handing out jobs, none of it work.
+    Rules, and likewise papers, add up to the total. Targets do not, since each includes all jobs
+    behind it, some of which targets share. Columns: ``level`` (rule, paper, target or total),
+    ``name``, ``jobs``, ``cpu_s``, ``work_cpu_s``, ``overhead_cpu_s`` (the difference), ``overhead``
+    (as a part of ``cpu_s``), ``wall_s`` (sum over jobs), ``peak_mb``, ``written_mb``. The row
+    ``snakemake`` is Snakemake's own process, with `Costs.rest_cpu_s`, and has no work.
     """
     jobs = pd.DataFrame([job.__dict__ for job in costs.jobs]).drop(columns="needs")
     runs = costs.runs
@@ -216,7 +215,7 @@ def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
 
 
 def _ancestors(jobs: Sequence[Job], place: int) -> set[int]:
-    """Return a job and all that it rests on, as places."""
+    """Return the positions of a job and of all jobs that it depends on."""
     ancestors, pending = set(), [place]
     while pending:
         current = pending.pop()
@@ -227,15 +226,14 @@ def _ancestors(jobs: Sequence[Job], place: int) -> set[int]:
 
 
 def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
-    """Return how long jobs take on some cores, in seconds, by list scheduling.
+    """Return the makespan of jobs by list scheduling, in seconds.
 
-    A core that is free takes the job that has been ready the longest: Snakemake does not know how
-    long a job will take. In whatever order ready jobs are taken, the time is at most
-    ``total / cores + (1 - 1 / cores) * critical path`` (Graham, SIAM J. Appl. Math. 17, 1969) where
-    each job has one thread.
+    A free core takes the job that has been ready the longest, since Snakemake does not know the
+    length of a job. For jobs of one thread, the makespan of any list schedule is at most
+    ``total / cores + (1 - 1 / cores) * critical path`` (Graham, SIAM J. Appl. Math. 17, 1969).
 
-    Each job comes after those it needs. One of more threads than there are cores takes all cores.
-    Handing out a job adds `dispatch_s` to it. Fewer than 1 core is a ValueError.
+    `jobs` are in topological order. A job with more threads than `cores` takes all cores.
+    `dispatch_s` is added to the time of each job. Fewer than 1 core raises a ValueError.
     """
     if cores < 1:
         raise ValueError(f"cores: got {cores}; it may be 1 or more")
@@ -262,11 +260,11 @@ def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
 
 
 def bounds(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> tuple[float, float]:
-    """Return the least and the largest time that any list scheduling of jobs can take.
+    """Return a lower and an upper bound of the makespan of any list schedule, in seconds.
 
-    That is, in seconds, ``max(total / cores, critical path)``, and Graham's bound (see `makespan`),
-    where a job of several threads counts for its threads in the total. The upper one holds for jobs
-    of one thread.
+    The lower bound is ``max(total / cores, critical path)``, the upper one is Graham's (see
+    `makespan`), where the total counts a job once per thread. The upper bound holds for jobs of one
+    thread.
     """
     ends: list[float] = []
     total = 0.0
@@ -279,7 +277,7 @@ def bounds(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> tuple[fl
 
 
 def predict(costs: Costs, cores: Iterable[int]) -> pd.DataFrame:
-    """Predict how long all would take on some numbers of cores, planning included.
+    """Predict the time of the whole run on given numbers of cores, planning included.
 
     Columns: ``cores``, ``jobs``, ``predicted_s``, ``lower_s``, ``upper_s`` (see `bounds`).
     """
@@ -288,10 +286,10 @@ def predict(costs: Costs, cores: Iterable[int]) -> pd.DataFrame:
 
 
 def compare_runs(costs: Costs) -> pd.DataFrame:
-    """Predict the time of each run from the jobs that it did, beside what it took.
+    """Predict the time of each run from its jobs, and compare with the measured time.
 
-    The result is as from `predict`, with ``measured_s``; a row for each run on a stated number of
-    cores. ``complete`` says whether it did all jobs.
+    The result is as from `predict`, with ``measured_s`` and ``complete`` (whether the run did all
+    jobs); one row for each run on a stated number of cores.
     """
     rows = []
     for run in costs.runs[costs.runs.cores.notna()].itertuples():
@@ -315,7 +313,7 @@ def _prediction(jobs: Sequence[Job], cores: int, costs: Costs) -> dict[str, floa
 
 
 def verdict_lines(table: pd.DataFrame, budgets: Mapping[str, float], effort: str) -> list[str]:
-    """Say for each paper whether the run kept its budget of CPU seconds.
+    """Return lines on whether each paper kept its budget of CPU seconds.
 
     At paper effort a line on the overhead follows. `table` is from `cost_table`.
     """

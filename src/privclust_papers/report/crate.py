@@ -1,6 +1,6 @@
 """The description of an archived run: JSON-LD after the profile Provenance Run Crate 0.5.
 
-What is in the crate is named by its path, what is not by its path after a ``#``.
+The id of a file in the crate is its path; the id of any other file is ``#`` and its path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from privclust_papers.pipeline.plan import Plan
 from privclust_papers.pipeline.project_files import WORKFLOW
 from privclust_papers.report.run_records import Job, is_code, own_data, read_content
 
-# The kind of artefact that a rule writes.
+# Kind of artefact that each rule writes.
 _KINDS = {"prepare": "dataset", "features": "features", "share": "shared"}
 _KINDS |= {"fit": "fit", "evaluate": "metrics"}
 _FORMATS = {
@@ -83,7 +83,7 @@ def describe(
 
 @dataclass(eq=False)
 class _Run:
-    """What is described, see `describe`, and the description as it grows."""
+    """Arguments of `describe`, and the description under construction."""
 
     plan: Plan
     config: Mapping[str, Any]
@@ -91,8 +91,8 @@ class _Run:
     project: Mapping[str, Any]
     members: Mapping[str, bytes]
     crate: ROCrate = field(default_factory=lambda: ROCrate(version="1.1"))
-    versions: set[tuple[str, str]] = field(default_factory=set)  # of packages, by the artefacts
-    substitutes: list[str] = field(default_factory=list)  # data sets that others stand in for
+    versions: set[tuple[str, str]] = field(default_factory=set)  # of packages, from the artefacts
+    substitutes: list[str] = field(default_factory=list)  # data sets replaced by substitutes
 
     def __post_init__(self) -> None:
         self.crate.metadata.extra_contexts.append(_RUN_TERMS)
@@ -100,13 +100,13 @@ class _Run:
         self.own = own_data(self.jobs, self.members)
 
     def add(self, entity: str, kind: Any, **properties: Any) -> dict[str, str]:
-        """Describe what is no file of the crate, and return a reference to it."""
+        """Add an entity that is not a file of the crate, and return a reference to it."""
         values = {k: _alone(value) for k, value in properties.items() if value not in (None, [])}
         self.crate.add(ContextEntity(self.crate, entity, {"@type": kind, **values}))
         return {"@id": entity}
 
     def refer(self, path: str) -> dict[str, str]:
-        """Refer to a file: by its path in the crate, or as to something outside."""
+        """Return the reference to a file in the crate or outside."""
         return {"@id": quote(path) if path in self.members else f"#{quote(path)}"}
 
 
@@ -157,7 +157,7 @@ def _describe(run: _Run) -> None:
 
 
 def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> None:
-    """Say what the crate is, and of what substitutes its numbers come."""
+    """Describe the crate itself, with a note on substitutes of data sets."""
     root, substitutes = run.crate.root_dataset, ""
     if run.substitutes:
         substitutes = (
@@ -181,7 +181,7 @@ def _add_parameters(run: _Run) -> list[dict[str, str]]:
     values = []
     for name in _PARAMETERS:
         value, formal = run.config[name], {"@id": f"#input/{name}"}
-        # as text: a JSON false is not shown by all readers
+        # as text: some readers do not show a JSON false
         text = json.dumps(value).strip('"')
         actual = run.add(
             f"#parameter/{name}", "PropertyValue", name=name, value=text, exampleOfWork=formal
@@ -231,7 +231,7 @@ def _add_dataset(run: _Run, dataset: Dataset) -> dict[str, str]:
 
 
 def _slots(plan: Plan) -> dict[str, tuple[str, list[str]]]:
-    """Return what the workflow makes: each target, the verdicts, the page; in words, and files."""
+    """Return the outputs of the workflow by name: a description and the files."""
     folder = f"results/{plan.effort}"
     return {
         **{
@@ -283,9 +283,9 @@ def _add_files(run: _Run) -> Any:
 
 
 def _add_kept_outside(run: _Run) -> None:
-    """Describe artefacts, and what is not in the crate: a user's own data by name alone.
+    """Describe artefacts and files outside the crate; for a user's own data, only the name.
 
-    A checksum or a size, of the data or of what is made from them without chance, would let anybody
+    A checksum or size of these data, or of deterministic results from them, would allow anybody to
     test a guess of the data.
     """
     inputs = {name for job in run.jobs for name in job.inputs if not is_code(name)}
@@ -293,7 +293,7 @@ def _add_kept_outside(run: _Run) -> None:
         is_artefact = name in run.makers and name.endswith(".h5")
         kind = _KINDS.get(run.makers[name].rule) if is_artefact else None
         if Path(name).is_dir() or (name in run.members and not kind):
-            continue  # described with what is known of the data set, or of the file
+            continue  # already described, by _add_dataset or _add_files
         content, is_own = read_content(name), name in run.own
         artefact = artefacts.read(name, kind) if kind else None
         run.versions |= set(artefact.versions.items()) if artefact else set()

@@ -1,4 +1,4 @@
-"""A crate of a run, read by someone who did not make it: nothing in it is believed unchecked."""
+"""Reading of a crate of a run from an untrusted source: all contents are checked."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from privclust_papers.report.archive import CHECKSUMS, JOBS, METADATA, VERSIONS,
 from privclust_papers.report.run_records import Job
 from privclust_papers.settings.config import ConfigError
 
-# Files that may differ where the code is the same; profiles say how a place sends its jobs.
+# Files that are not code; profiles are the settings of a cluster.
 _BESIDE = ("results/", "data/", "docs/", "workflow/envs/", "workflow/profiles/")
 _NO_CODE = frozenset(
     (CONFIG, JOBS, METADATA, VERSIONS, CITATION, "config/README.md", "LICENSE", "README.md", *PINS)
 )
 _FETCHED, PREPARED, FEATURES = "data/raw/", "data/prepared/", "data/features/"
 _NAME = re.compile(r"[^\x00-\x1f\\:]+")
-_LONGEST_NAME, _LONGEST_PATH = 200, 800  # bytes; with a suffix, all file systems take them
+_LONGEST_NAME, _LONGEST_PATH = 200, 800  # bytes; leave room for suffixes on all file systems
 _LARGEST_TEXT = 2**26  # bytes of a description
-_LARGEST_SETTINGS = 2**14  # they have some 2,000; nested brackets are read in quadratic time
-_MOST_UNPACKED, _ROOM = 100, 2**30  # a factor of the file's size, and bytes in addition
-_ZIP64 = b"\1\0"  # begins the field with the size and the offset of a member beyond 4 GB
-_LISTED, _ENDS = 46, (22, 98)  # bytes of an entry in the list of members, and of the list's end
+_LARGEST_SETTINGS = 2**14  # usual: 2,000 bytes; nested brackets take quadratic time to parse
+_MOST_UNPACKED, _ROOM = 100, 2**30  # factor of the file's size, and additional bytes
+_ZIP64 = b"\1\0"  # start of the extra field of a member beyond 4 GB
+_LISTED, _ENDS = 46, (22, 98)  # bytes of a central directory entry, and of the end records
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 _WORD = {"type": "string", "pattern": r"\A\w{1,100}\Z"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _TEXT_OR_NONE = {"type": ["string", "null"]}
 _TIME = {"type": "number", "minimum": 0, "maximum": 2**33}
-# names that stand on a terminal and in a page as they are, of data, tables and drawings
+# names of data, tables and drawings that are safe on a terminal and in a page
 _OUTPUT = r"\A(data/raw/[\w.=-]+|[\w.,=+@/ -]+\.(csv|h5|html|js|png|sha256|svg|tsv))\Z"
 _OUTPUTS = {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": _OUTPUT}}
 _RECORD = {  # entries that Snakemake reads
@@ -71,36 +71,36 @@ _JOBS = {
 
 
 class CrateError(ConfigError):
-    """A file is no crate of a run that can be used here; the message is one line."""
+    """Raised if a file is not a usable crate of a run; the message is one line."""
 
 
 @dataclass(frozen=True)
 class Crate:
-    """A crate of a run whose members have the checksums that it gives of them."""
+    """A crate of a run with verified checksums."""
 
     path: Path
     sums: Mapping[str, str]  # SHA-256 of each member
     effort: str
-    substitutes: tuple[str, ...]  # data sets that others stood in for
-    jobs: tuple[Job, ...]  # as of `read_jobs`, without code among their inputs
-    makers: Mapping[str, Job]  # of each output
-    digests: Mapping[str, str]  # SHA-256 of each output that the crate says it of, in it or not
+    substitutes: tuple[str, ...]  # data sets replaced by substitutes
+    jobs: tuple[Job, ...]  # as from `read_jobs`, but inputs without code
+    makers: Mapping[str, Job]  # the job of each output
+    digests: Mapping[str, str]  # SHA-256 of outputs in the crate or described by it
 
     @cached_property
     def _file(self) -> zipfile.ZipFile:
-        return zipfile.ZipFile(self.path)  # once: thousands of members take time to list
+        return zipfile.ZipFile(self.path)  # cached, as listing thousands of members is slow
 
     def error(self, reason: str) -> CrateError:
         """Return an error that names this crate."""
         return CrateError(f"{self.path}: {reason}")
 
     def members_of(self, output: str) -> list[str]:
-        """Return the members that are an output, a file or a folder; none if it is left out."""
-        names = (output, f"{output}/{RECEIPT}")  # the crate has nothing else of fetched data
+        """Return the members of an output (file or folder); none if the crate leaves it out."""
+        names = (output, f"{output}/{RECEIPT}")  # of a folder of fetched data, only the receipt
         return [name for name in names if name in self.sums]
 
     def read(self, name: str) -> bytes:
-        """Return the content of a member, which must still be as it was when it was checked."""
+        """Return the content of a member; a CrateError if the file changed after the check."""
         content = self._file.read(name)
         if hashlib.sha256(content).hexdigest() != self.sums[name]:
             raise self.error(f"{name} was changed while it was read")
@@ -108,12 +108,12 @@ class Crate:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """What the run was told, ``config/config.yaml``; a CrateError if that is no such file."""
+        """The run's settings, ``config/config.yaml``; a CrateError if missing or invalid."""
         if CONFIG not in self.sums:
             raise self.error(f"has no {CONFIG}; it is no crate of a run")
         text = self.read(CONFIG)
         try:
-            # a few values that stand for other ones could stand for gigabytes
+            # a few nested YAML aliases can expand to gigabytes
             if len(text) > _LARGEST_SETTINGS or any(
                 isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())
             ):
@@ -131,14 +131,14 @@ class Crate:
 
     @property
     def code(self) -> list[str]:
-        """The members that are code or settings; not what the run was told (config/config.yaml)."""
+        """The members that are code or settings, without config/config.yaml."""
         return [name for name in self.sums if _is_code(name)]
 
     def changed_code(self) -> list[str]:
-        """Return the files of code and settings that differ between a crate and the project here.
+        """Return the files of code and settings that differ between the crate and the project here.
 
-        They are all of the crate's, and all that an archive of the project would have, but for
-        those that settings name.
+        Compared are all such files of the crate, and all that an archive of the project would
+        include, without files that only the settings name.
         """
         code = sorted({*self.code, *filter(_is_code, project_files(config={}))})
         return [name for name in code if file_sha256(name) != self.sums.get(name, "")]
@@ -149,7 +149,7 @@ def _is_code(name: str) -> bool:
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file; empty where there is none."""
+    """Return the SHA-256 of a file; empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -158,7 +158,7 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def safe_name(name: str) -> bool:
-    """Whether a name is that of a file below a folder, on any system.
+    """Return whether a name is a relative path inside a folder, valid on any system.
 
     Examples
     --------
@@ -172,10 +172,10 @@ def safe_name(name: str) -> bool:
 
 
 def read_crate(path: str | os.PathLike[str]) -> Crate:
-    """Read a crate of a run, and check all of it; nothing is written.
+    """Read a crate of a run and check all members; nothing is written.
 
-    Raises a CrateError if it is no crate of a run, a member has an unsafe name, or content and
-    checksums do not fit; the message names the members.
+    Raises a CrateError if the file is not a crate of a run, a member has an unsafe name, or a
+    checksum does not match; the message names the members.
     """
     path = Path(path)
     try:
@@ -210,17 +210,17 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
 
 
 def _refuse(names: Collection[str], reason: str) -> None:
-    """Refuse a crate if there are names, the first few of which are said with the reason."""
+    """Raise a CrateError with the first few names and a reason, if there are names."""
     if names:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         raise CrateError(f"{', '.join(map(excerpt, sorted(names)[:3]))}{more}: {reason}")
 
 
 def _check_members(path: Path, file: zipfile.ZipFile) -> None:
-    """Refuse a file that another program could unpack to other files or names.
+    """Refuse a zip file that another program could unpack to other files or names.
 
-    Members lie one behind the other from the first byte on, each behind the header that
-    `write_archive` writes for its name, and nothing follows but their list.
+    Members must be contiguous from the first byte on, each with the header that `write_archive`
+    writes for its name, and followed only by the central directory.
     """
     entries, seen, end, listed = file.infolist(), set(), 0, 0
     unpacked = sum(entry.file_size for entry in entries)
@@ -240,7 +240,7 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
             seen.add(name)
             plain.CRC, plain.file_size = entry.CRC, entry.file_size
             plain.compress_size = entry.compress_size
-            # as zipfile decides before it packs a member
+            # the rule by which zipfile chooses ZIP64 before packing a member
             header = plain.FileHeader(entry.file_size * 1.05 > zipfile.ZIP64_LIMIT)
             raw.seek(end)
             if raw.read(len(header)) != header or entry.extra[:2] not in (b"", _ZIP64):
@@ -272,14 +272,14 @@ def _text(file: zipfile.ZipFile, name: str) -> str:
 
 def _json(file: zipfile.ZipFile, name: str) -> Any:
     try:
-        return json.loads(_text(file, name), parse_constant=int)  # refuses NaN and Infinity
+        return json.loads(_text(file, name), parse_constant=int)  # int refuses NaN and Infinity
     except (ValueError, RecursionError) as error:
         reason = f"its {name} is not as this version writes it ({excerpt(error)})"
         raise CrateError(reason) from None
 
 
 def _checksums(file: zipfile.ZipFile) -> dict[str, str]:
-    """Return the checksum of each member but the list of them, when all fit."""
+    """Return the checksum of each member except the list of checksums, after checking all."""
     lines = [line.partition("  ") for line in _text(file, CHECKSUMS).splitlines()]
     sums = {name: digest for digest, _, name in lines}
     members = set(file.namelist()) - {CHECKSUMS}
@@ -303,7 +303,7 @@ def _digest(file: zipfile.ZipFile, name: str) -> str:
 def _job(entry: Mapping[str, Any]) -> Job:
     record = {key: entry["record"][key] for key in _RECORD if key in entry["record"]}
     start, end, cpu_s = entry["start"], entry["end"], entry["cpu_s"]
-    # clocks may be set back while a job runs: it may end before it began
+    # a job may end before it began, if the clock was set back meanwhile
     if max(start, end) > time.time() + 86_400.0:
         raise TypeError("a job begins and ends before tomorrow")
     record = {"input_checksums": {}, **record} if record else {}
@@ -312,7 +312,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
 
 
 def _makers(effort: str, jobs: Iterable[Job], sums: Mapping[str, str]) -> dict[str, Job]:
-    """Return which job made each output: each has one, and so has each result in the crate."""
+    """Return the job of each output; raise if an output has several, or a result none."""
     makers: dict[str, Job] = {}
     places = (f"results/{effort}/", _FETCHED, PREPARED, FEATURES, "data/own/")
     for job in jobs:
@@ -325,15 +325,15 @@ def _makers(effort: str, jobs: Iterable[Job], sums: Mapping[str, str]) -> dict[s
             makers[name] = job
     _refuse(_inner(makers), "is said to lie in what another job made")
     made = (n for n in sums if n.startswith(("results/", PREPARED, FEATURES)) or n.endswith(".h5"))
-    # such results could not be drawn
+    # results without a job could not be drawn for recomputation
     _refuse([name for name in made if name not in makers], "no job is said to have made it")
     return makers
 
 
 def _check_data(file: zipfile.ZipFile, substitutes: Iterable[str]) -> None:
-    """Refuse data of others, and substitutes that are not named.
+    """Refuse third-party data, and data of substitutes that are not named.
 
-    A crate has receipts of substitutes; one that came with a file would have it taken for the data.
+    A receipt of a substitute must not name a file, which would be taken for the original data.
     """
     receipts = {f"{_FETCHED}{name}/{RECEIPT}" for name in substitutes}
     names = {name for name in file.namelist() if name.startswith((_FETCHED, PREPARED))}

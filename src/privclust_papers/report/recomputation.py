@@ -1,4 +1,4 @@
-"""Drawn jobs done again, by the project's own workflow, in a folder that is thrown away."""
+"""Recomputation of drawn jobs by the project's own workflow in a temporary folder."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from privclust_papers.report.verification import Verification, compare_outputs
 from privclust_papers.settings.config import ConfigError, load_yaml, validate
 
 _FOLDERS = ("config", "workflow", "src")
-_LINES_BEFORE, _MOST_LINES = 4, 24  # of Snakemake's, where something could not be made
-# Compiled code that another process is writing just now, under a name that is soon gone.
+_LINES_BEFORE, _MOST_LINES = 4, 24  # lines of Snakemake's output shown after a failure
+# Temporary files of compiled code that another process is writing.
 _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
 
 def check_project(crate: Crate) -> dict[str, Any]:
     """Return the settings of a crate's run, if the project here has the same code.
 
-    Nothing of a crate is run: its code is that of the project here, file by file, and its settings
-    name no file but those that are the same here; or it is a CrateError that says what differs.
+    Nothing of a crate is run. Raises a CrateError, with the difference, unless the crate's code and
+    all files that its settings name are the same as in the project here.
     """
     if not Path(WORKFLOW).is_file():
         raise CrateError(
@@ -54,7 +54,7 @@ def check_project(crate: Crate) -> dict[str, Any]:
             "here; check out that version, or make a run of this one"
         )
     config = crate.settings
-    schema = load_yaml("workflow/schemas/config.schema.yaml")  # the same as theirs
+    schema = load_yaml("workflow/schemas/config.schema.yaml")  # same as the crate's, checked above
     try:
         validate(config, schema, CONFIG)
     except ConfigError as error:
@@ -75,11 +75,11 @@ def check_project(crate: Crate) -> dict[str, Any]:
 
 
 def recompute(crate: Crate, config: Mapping[str, Any], verification: Verification) -> None:
-    """Do the drawn jobs again in a copy of the project, and put the findings into `verification`.
+    """Repeat the drawn jobs in a copy of the project, and add the findings to `verification`.
 
-    The copy has the code of the project in the working folder, the crate's settings, and those of
-    its results that the jobs read. What a job made has the date of the crate's run when the next
-    ones begin, so that nothing between two drawn jobs is done again.
+    The copy has the code of the project in the working folder, the crate's settings, and the
+    results of the crate that the jobs read. Outputs of each group of jobs get the dates of the
+    crate's run, so that Snakemake does not repeat the jobs between two drawn ones.
     """
     start, jobs = time.monotonic(), verification.draw.jobs
     temporary = tempfile.TemporaryDirectory(prefix="privclust-verify-", ignore_cleanup_errors=True)
@@ -90,7 +90,7 @@ def recompute(crate: Crate, config: Mapping[str, Any], verification: Verificatio
         place(crate, sorted(read - set(jobs), key=lambda job: job.end), scratch)
         outputs = sorted(output for job in jobs for output in job.outputs)
         if early := [output for output in outputs if (scratch / output).exists()]:
-            # such as by another spelling, where a file system takes two for one
+            # possible by another spelling on file systems that ignore case
             raise crate.error(f"would be given {early[0]}, which is to be made again")
         failures = []
         for group in generations(crate, jobs):
@@ -107,11 +107,11 @@ def recompute(crate: Crate, config: Mapping[str, Any], verification: Verificatio
 
 
 def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
-    """Group jobs so that none but those of a group lie between two of them, and all before later.
+    """Group jobs, in order, so that no other job lies on a path between two of a group.
 
-    Snakemake does again, with two jobs that it is asked for, whatever lies between them.
+    If asked for two jobs, Snakemake repeats all jobs between them.
     """
-    before: dict[Job, int] = {}  # how often the way to each leaves the jobs, at most
+    before: dict[Job, int] = {}  # for each job, the most times a path to it leaves `jobs`
     groups: dict[int, list[Job]] = {}
     for job in sorted(crate.jobs, key=lambda job: job.end):
         makers = [crate.makers[name] for name in job.inputs if name in crate.makers]
@@ -123,10 +123,10 @@ def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
 
 
 def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
-    """Make files by the workflow in a folder; return what Snakemake said if something failed."""
+    """Make files by the workflow in a folder; return Snakemake's messages if a job failed."""
     command = [
         *(sys.executable, "-m", "snakemake", "--cores", "1", "--keep-going"),
-        # not by parameters, which have the place of a data set: what there is of it is the run's
+        # without "params", which include the location of a data set
         *("--rerun-triggers", "code", "input", "mtime", "software-env"),
         *("--nocolor", "--show-failed-logs", "--", *targets),
     ]
@@ -138,12 +138,12 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
     ) as process:
         try:
             output, _ = process.communicate()
-        except BaseException:  # jobs would outlive a Snakemake that is killed alone
+        except BaseException:  # kill the group, as jobs survive if only Snakemake is killed
             os.killpg(process.pid, signal.SIGKILL)
             raise
     if not process.returncode:
         return ""
-    # from the last lines of the job that failed
+    # start a few lines before the first error
     lines = [line for line in output.splitlines() if line.strip()]
     failed = next((i for i, line in enumerate(lines) if line.startswith("Error in ")), len(lines))
     first = max(min(failed, len(lines) - 1) - _LINES_BEFORE, 0)
@@ -151,11 +151,11 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
-    """Copy the project's code, with the settings of the run; return the mirror, if any."""
-    for part in _FOLDERS:  # with the caches of compiled kernels
+    """Copy the project's code and write the run's settings; return the mirror, if any."""
+    for part in _FOLDERS:  # including the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
     data = set(own_data_files(folder, config))
-    # files that the settings name may lie elsewhere
+    # files in the settings may be in other folders
     for name in (CITATION, *crate.code, *config_files(folder, config), *data):
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():
@@ -167,9 +167,9 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     here = load_yaml(folder / CONFIG)
     mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
     place_of_data = str(folder.resolve() / mirror) if mirror else ""
-    # nothing of a crate is run, no image either
+    # the crate's container is ignored, since nothing of a crate is run
     settings = dict(config) | {"mirror": place_of_data or None, "container": here.get("container")}
-    if not crate.substitutes:  # then none may come in here either
+    if not crate.substitutes:  # then the recomputation must not use substitutes either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
     return place_of_data

@@ -1,4 +1,4 @@
-"""Results are taken from a crate, with Snakemake's records, where code and inputs are the same."""
+"""Restoring of results, with Snakemake's records, from a crate with the same code and inputs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, r
 from privclust_papers.report.run_records import Job, write_record
 
 RECORDS = ".snakemake/metadata"
-_INCOMPLETE = ".snakemake/incomplete"  # without it, Snakemake takes the records for older ones
-_TIMESTAMP = ".snakemake_timestamp"  # which has the date of a folder that a job made
+_INCOMPLETE = ".snakemake/incomplete"  # without this folder, Snakemake migrates the records
+_TIMESTAMP = ".snakemake_timestamp"  # file with the date of an output folder
 TAKEN, PRESENT = "taken", "there before"
 LEFT_OUT, CHANGED = "not in the crate", "of other code or inputs here"
 
 
 def restore(path: str | os.PathLike[str], effort: str, seed: int) -> dict[str, int]:
-    """Take from a crate all results that fit the project in the working folder, and are not there.
+    """Restore the missing results of the project in the working folder from a crate.
 
-    A result fits if all that its job read, code, settings and other results, is the same here, by
-    SHA-256, or is taken as well. Snakemake itself compares parameters, from its records. Nothing
-    is taken of a job that has left some result here already. Returned is how many jobs have
-    results that were taken, there before, not in the crate, or of other code or inputs. A crate
-    that cannot be used, or is of another effort or seed, is a CrateError, and nothing is written.
+    The results of a job are restored if all its inputs (code, settings and other results) have the
+    same SHA-256 here or are restored as well. Snakemake itself compares parameters, from its
+    records. A job with any output here is skipped. Returns the number of jobs that were taken,
+    there before, not in the crate, or of other code or inputs. An unusable crate, or one of another
+    effort or seed, raises a CrateError, and nothing is written.
     """
     crate = read_crate(path)
     theirs = {"effort": crate.effort, "seed": crate.settings.get("seed")}
@@ -38,7 +38,7 @@ def restore(path: str | os.PathLike[str], effort: str, seed: int) -> dict[str, i
             )
     counts = dict.fromkeys((TAKEN, PRESENT, LEFT_OUT, CHANGED), 0)
     taken: set[str] = set()
-    for job in sorted(crate.jobs, key=lambda job: job.end):  # inputs before what is made from them
+    for job in sorted(crate.jobs, key=lambda job: job.end):  # makers of inputs come first
         if any(Path(output).exists() for output in job.outputs):
             counts[PRESENT] += 1
         elif not job.record or not all(map(crate.members_of, job.outputs)):
@@ -57,7 +57,7 @@ def restore(path: str | os.PathLike[str], effort: str, seed: int) -> dict[str, i
 
 
 def place(crate: Crate, jobs: Iterable[Job], folder: Path) -> None:
-    """Write the outputs of jobs that the crate has, with Snakemake's records and their dates."""
+    """Write the outputs of jobs from the crate, with Snakemake's records and dates."""
     Path(folder, _INCOMPLETE).mkdir(parents=True, exist_ok=True)
     for job in jobs:
         for output in job.outputs:
@@ -71,14 +71,14 @@ def place(crate: Crate, jobs: Iterable[Job], folder: Path) -> None:
 
 
 def date_outputs(job: Job, folder: Path) -> None:
-    """Give the outputs of a job the date that they had in the crate's run, where they are there."""
+    """Set the date of a job's existing outputs to the job's end in the crate's run."""
     for output in filter(Path.exists, (folder / name for name in job.outputs)):
         for path in (*output.rglob("*"), output):
             os.utime(path, (job.end, job.end))
 
 
 def _fits(crate: Crate, job: Job, taken: Collection[str]) -> bool:
-    """Whether all that a job read is the same here, or was taken from the crate."""
+    """Return whether all inputs of a job are the same here, or were taken from the crate."""
     checksums = job.record["input_checksums"]
     for name in job.record.get("input", job.inputs):
         expected = checksums.get(name, crate.digests.get(name)) or "none"

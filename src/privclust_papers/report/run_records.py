@@ -1,4 +1,4 @@
-"""What a run left: which jobs made which files, as Snakemake's records tell, and the files."""
+"""Jobs of a run and their files, from Snakemake's records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from privclust.core.hdf5 import FileError
 from privclust_papers.report.costs import read_cost
 
-# Of Snakemake's record, what tells whether a job has to be done again; the rest is of the machine.
+# Entries by which Snakemake decides whether to rerun a job; the others depend on the machine.
 _KEPT = (
     *("rule", "input", "log", "params", "code", "shellcmd", "record_format_version"),
     *("software_stack_hash", "starttime", "endtime", "input_checksums"),
@@ -24,25 +24,25 @@ _LONGEST_NAME = 254
 
 @dataclass(frozen=True)
 class Job:
-    """A job that Snakemake ran, as its records tell."""
+    """A job that Snakemake ran, from its records."""
 
-    rule: str  # whose script is ``workflow/scripts/<rule>.py``
+    rule: str  # its script is ``workflow/scripts/<rule>.py``
     inputs: tuple[str, ...]  # files and folders, as the rule names them, sorted
     outputs: tuple[str, ...]
     start: float  # in seconds since 1970 (UTC)
-    end: float  # when its last output was there
-    spec: str  # the parameters that decided its outputs, as JSON; empty if there are none
-    cpu_s: float | None = None  # what it took of the processor, where its log says so
-    # what Snakemake has to know of it, to tell whether it must be done again
+    end: float  # time of its last output
+    spec: str  # parameters that determine its outputs, as JSON; empty if there are none
+    cpu_s: float | None = None  # CPU seconds; None if its log has no record
+    # entries of Snakemake's record by which it decides whether to rerun the job
     record: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
-    """Read which jobs made a result, and what they needed, back to the data, by rule and outputs.
+    """Read all jobs behind a result, back to the data, sorted by rule and outputs.
 
     `records` is the folder with Snakemake's record of each output, ``.snakemake/metadata``,
-    `result` the file that all of the run led to, such as ``results/quick/index.html``. It is a
-    FileError if there is no record of how that was made, or a record cannot be read.
+    `result` the final file of the run, such as ``results/quick/index.html``. Raises a FileError if
+    the result has no record, or a record cannot be read.
     """
     grouped: dict[tuple[str, ...], list[Job]] = {}
     for path in sorted(Path(records).rglob("*")):
@@ -67,7 +67,7 @@ def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
 
 
 def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
-    """Return some files and all that jobs made from them.
+    """Return the sources and all files that jobs made from them.
 
     Examples
     --------
@@ -84,9 +84,9 @@ def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
 
 
 def own_data(jobs: Iterable[Job], members: Collection[str]) -> set[str]:
-    """Return a user's own data, and all made from them.
+    """Return a user's own data and all files made from them.
 
-    They are files outside an archive, which has `members`, that no job made.
+    Own data are inputs that no job made and that are not among an archive's `members`.
     """
     jobs = list(jobs)
     makers = {output for job in jobs for output in job.outputs}
@@ -95,7 +95,7 @@ def own_data(jobs: Iterable[Job], members: Collection[str]) -> set[str]:
 
 
 def is_code(name: str) -> bool:
-    """Whether an input is there so that an edit reruns the job.
+    """Return whether an input is code, listed so that an edit reruns the job.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def is_code(name: str) -> bool:
 
 
 def write_record(records: str | os.PathLike[str], output: str, record: Mapping[str, Any]) -> None:
-    """Write Snakemake's record of an output, as `read_jobs` reads it."""
+    """Write Snakemake's record of an output; `read_jobs` reads it."""
     text = base64.urlsafe_b64encode(output.encode()).decode()
     parts = [text[i : i + _LONGEST_NAME] for i in range(0, len(text), _LONGEST_NAME)]
     path = Path(records, *(f"@{part}" for part in parts[:-1]), parts[-1])
@@ -115,7 +115,7 @@ def write_record(records: str | os.PathLike[str], output: str, record: Mapping[s
 
 
 def read_content(name: str) -> bytes:
-    """Read a file that an archive needs; it is a FileError if that cannot be done."""
+    """Read a file that an archive needs; a FileError if it cannot be read."""
     try:
         return Path(name).read_bytes()
     except OSError as error:
@@ -126,19 +126,19 @@ def read_content(name: str) -> bytes:
 
 
 def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
-    """Read the record of one output: the log files of its job, and what it says of the job."""
-    # the name is the output's in Base64, cut into folders where it is too long
+    """Read the record of one output; return the log files of its job, and the job."""
+    # the path is the output's name in Base64, split into folders if too long
     name = "".join(part.removeprefix("@") for part in path.relative_to(folder).parts)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        # parameters stand there as Python code, without their names
+        # parameters are recorded as Python literals, without names
         texts = [text for text in record["params"] if text.startswith("'{")]
         job = Job(
             rule=record["rule"],
             inputs=tuple(record["input"]),
             outputs=(base64.urlsafe_b64decode(name).decode(),),
             start=float(record["starttime"]),
-            # The end is the date of an output, whose clock ticks every few milliseconds.
+            # the end is a file's date, with a coarse clock, so it may precede the start
             end=max(float(record["starttime"]), float(record["endtime"])),
             spec=ast.literal_eval(texts[0]) if texts else "",
             record={key: record[key] for key in _KEPT if key in record},

@@ -1,4 +1,4 @@
-"""The reasons for a verdict in words: which quantity, what was expected, what was found."""
+"""The reasons for a verdict in words: the quantity, the expected and the observed result."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-HOLDS, FAILS, OPEN = "holds", "fails", "open"  # of one comparison
-_NAMED = 3  # methods that a sentence names; of more it gives the number
+HOLDS, FAILS, OPEN = "holds", "fails", "open"  # results of one comparison
+_NAMED = 3  # most methods that a sentence names; more are only counted
 _SIDES = {
     HOLDS: "the interval is on the expected side",
     FAILS: "the interval is on the other side",
@@ -20,16 +20,16 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean (or median) over trials, its interval, and where it was taken."""
+    """A mean (or median) over trials, its interval, and its point of the grid."""
 
     value: float
     n: int  # trials
-    ends: Callable[[float], tuple[float, float]]  # of the interval of a level, such as 0.95
+    ends: Callable[[float], tuple[float, float]]  # interval for a level such as 0.95
     at: Mapping[str, Any] = field(default_factory=dict)  # values of axes
-    other: str = ""  # the method that is compared with
+    other: str = ""  # the method compared with
 
     def negated(self) -> Estimate:
-        """Return the same difference, taken the other way round."""
+        """Return the difference with the opposite sign."""
 
         def ends(level: float) -> tuple[float, float]:
             low, high = self.ends(level)
@@ -39,10 +39,10 @@ class Estimate:
 
 
 class Wording:
-    """What a check's quantity, axes and methods are called.
+    """Names of a check's quantity, axes and methods in sentences.
 
-    `quantities` says in words what metrics and axes are; a name that it has not is its own words.
-    Labels of methods are those of the table of trials.
+    `quantities` has descriptions of metrics and axes; a name without one is used as it is. Labels
+    of methods are from the table of trials.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class Wording:
         self.others = self._listed(check.get("against", []))
 
     def words(self, name: str) -> str:
-        """Return what a metric or an axis is called."""
+        """Return the description of a metric or an axis."""
         return self._quantities.get(name, name.replace("_", " "))
 
     def label_of(self, method: str) -> str:
-        """Return what a method is called, in quotes where it has a comma."""
+        """Return the label of a method, in quotes if it has a comma."""
         label = str(self._labels.get(method, method))
         return f'"{label}"' if "," in label else label
 
@@ -70,7 +70,7 @@ class Wording:
         return ", ".join(f"{self.words(name)} = {short(value)}" for name, value in values.items())
 
     def place(self, estimate: Estimate, before: str = "at ") -> str:
-        """Write where an estimate was taken, with a blank in front; nothing for a single place."""
+        """Write the point of an estimate after a space; empty if there are no axes."""
         return f" {before}{self.at(estimate.at)}" if estimate.at else ""
 
     def _listed(self, methods: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ class Wording:
 
 
 def short(value: Any) -> str:
-    """Write a number with three digits, and other values as they are.
+    """Write a number with three digits; texts are unchanged.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def short(value: Any) -> str:
 
 
 def with_interval(estimate: Estimate, is_log: bool = False) -> str:
-    """Write an estimate with its 95 % interval; of a logarithm, what it is the logarithm of.
+    """Write an estimate with its 95 % interval; logarithms are transformed back.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def with_interval(estimate: Estimate, is_log: bool = False) -> str:
 
 
 def higher_or_lower(estimate: Estimate, is_log: bool = False) -> str:
-    """Write a difference as ``higher by`` or ``lower by`` so much, with its interval."""
+    """Write a difference as ``higher by`` or ``lower by`` its size, with its interval."""
     is_higher = estimate.value >= 0.0
     amount = with_interval(estimate if is_higher else estimate.negated(), is_log)
     factor = "a factor of " if is_log else ""
@@ -126,7 +126,7 @@ def higher_or_lower(estimate: Estimate, is_log: bool = False) -> str:
 
 
 def outcome(results: Sequence[str], has_interval: bool = True) -> str:
-    """Return how many comparisons hold; for a single one, on which side its interval is.
+    """Return the number of comparisons that hold; for a single one, the side of its interval.
 
     Examples
     --------
@@ -146,5 +146,5 @@ def outcome(results: Sequence[str], has_interval: bool = True) -> str:
 
 
 def capitalised(text: str) -> str:
-    """Begin a sentence with a capital; the rest stays as it is."""
+    """Return a text with its first letter in upper case; the rest is unchanged."""
     return text[:1].upper() + text[1:]

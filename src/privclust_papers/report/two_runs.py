@@ -1,4 +1,4 @@
-"""Two runs held against one another: verdicts and numbers that differ, by their names."""
+"""Comparison of two runs: names of the verdicts and numbers that differ."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from privclust.core.printable import excerpt
 _VERDICTS = "verdicts.csv"
 _TABLE = re.compile(r"targets/([^/]+)/\1\.csv")
 _IN_A_CRATE = re.compile(r"results/[^/]+/verdicts\.csv")
-TIMES = ("cpu_seconds",)  # columns, and below metrics, that say how long something took
+TIMES = ("cpu_seconds",)  # columns (and below, metrics) that are times
 TIMED_METRICS = ("cpu_s", "of_reference")
 
 
 class NoRunError(ValueError):
-    """What was named is no finished run, or cannot be read."""
+    """Raised if a path is not a finished run, or cannot be read."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The verdicts and tables of a run, all cells as their texts."""
+    """The verdicts and tables of a run; all cells are texts."""
 
     name: str
     verdicts: pd.DataFrame
@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that two runs have otherwise; None where one of them has it not."""
+    """An entry that differs between two runs; None if a run lacks it."""
 
     name: str
     before: str | None
@@ -49,7 +49,7 @@ class Difference:
 
 @dataclass
 class RunComparison:
-    """What differs between two runs."""
+    """The differences between two runs."""
 
     # numbers a, b are equal if abs(a - b) is at most ``absolute``, or ``relative`` times the
     # larger of abs(a) and abs(b)
@@ -57,40 +57,40 @@ class RunComparison:
     absolute: float
     # by the id of the claim or of the printed number
     verdicts: list[Difference] = field(default_factory=list)
-    # cells of the targets' tables, and rows, columns and targets that one of the runs has not;
-    # ``<target>[<what identifies the row>].<column>``
+    # cells of the targets' tables, and rows, columns and targets that one of the runs lacks, named
+    # ``<target>[<key of the row>].<column>``
     numbers: list[Difference] = field(default_factory=list)
-    n_verdicts: int = 0  # how many were compared
+    n_verdicts: int = 0  # number compared
     n_numbers: int = 0
 
     @property
     def is_equal(self) -> bool:
-        """Whether nothing differs."""
+        """Whether there are no differences."""
         return not self.verdicts and not self.numbers
 
     def are_equal(self, a: str, b: str) -> bool:
-        """Whether two cells of tables are equal, numbers within the tolerance."""
+        """Return whether two cells are equal, for numbers within the tolerance."""
         if a == b:
             return True
-        if "_" in a or "_" in b:  # which Python takes for part of a number
+        if "_" in a or "_" in b:  # float accepts underscores
             return False
         try:
             one, other = float(a), float(b)
         except ValueError:
             return False
         allowed = max(self.absolute, self.relative * max(abs(one), abs(other)))
-        # of an infinite number all others would be within a part
+        # an infinite number would make any relative tolerance infinite
         return one == other or abs(one - other) <= allowed < float("inf")
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
+        """Return the comparison as JSON values."""
         return {"equal": self.is_equal, **asdict(self)}
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Read a finished run: its folder ``results/<effort>``, or its archive (a crate, ``.zip``).
 
-    Raises a NoRunError if there is no run, or a table is damaged: what is not so, and where.
+    Raises a NoRunError, with the file and the reason, if there is no run, or a table is damaged.
     """
     path = Path(path)
     if path.is_dir():
@@ -113,9 +113,9 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 
 def read_cells(content: bytes) -> pd.DataFrame:
-    """Return all cells of a CSV table as their texts; a ValueError if rows are of other lengths.
+    """Return all cells of a CSV table as texts; a ValueError if the lengths of rows differ.
 
-    A reader that lines up longer rows otherwise than another one would show other numbers.
+    CSV readers differ in how they align longer rows, and so would show different numbers.
     """
     if not content:
         return pd.DataFrame()
@@ -125,7 +125,7 @@ def read_cells(content: bytes) -> pd.DataFrame:
         raise ValueError(str(error)) from None
     if any(len(row) != len(head) for row in rows):
         raise ValueError("its rows are not all as long as its header")
-    # of a name that comes again, as n of an axis and of a count may, each is a column of its own
+    # number repeated names, such as n for both an axis and a count
     names = [f"{name}.{n}" if (n := head[:i].count(name)) else name for i, name in enumerate(head)]
     if len(set(names)) < len(names):
         raise ValueError("its columns cannot be told apart by their names")
@@ -137,8 +137,8 @@ def compare_runs(
 ) -> RunComparison:
     """Compare the verdicts of two runs, and the numbers behind all of their figures and tables.
 
-    A row of a table is told by its first columns, as many as no two rows share. What says how long
-    something took is left out.
+    The key of a row is the shortest prefix of the columns that is unique in both tables. Times are
+    left out.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def _files_of(folder: Path) -> set[str]:
 def compare_tables(
     target: str, tables: tuple[pd.DataFrame, pd.DataFrame], outcome: RunComparison
 ) -> None:
-    """Compare two tables of a target cell by cell, but for times, and add to an outcome."""
+    """Compare two tables of a target cell by cell, without times; add differences to `outcome`."""
     times = [name for name in (*TIMES, *TIMED_METRICS) if all(name in table for table in tables)]
     before, after = (_untimed(table, times) for table in tables)
     n_times = [len(table) - len(left) for table, left in zip(tables, (before, after), strict=True)]
@@ -241,15 +241,15 @@ def _differences(
 
 
 def _untimed(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return a table without what says how long something took: columns, and rows of metrics."""
+    """Return a table without times: given columns, and rows of timed metrics."""
     table = table.drop(columns=columns)
     return table[~table["metric"].isin(TIMED_METRICS)] if "metric" in table else table
 
 
 def _key(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
-    """Return the first columns, as few as tell the rows of both tables apart; none if none do.
+    """Return the shortest prefix of the columns that is a unique key of both tables, or none.
 
-    What was measured, and may be close and not equal, tells none.
+    Columns with different values in the two tables are left out: they are measured, not keys.
     """
     columns = list(before)
     if len(before) == len(after):
@@ -262,7 +262,7 @@ def _key(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
 
 
 def _by_key(table: pd.DataFrame, keys: list[str]) -> dict[str, dict[str, str]]:
-    """Return the rows of a table by what identifies them, or else by their number."""
+    """Return the rows of a table by their keys, or by their numbers if there are no keys."""
     rows = table.to_dict("records")
     if not keys:
         return {f"row {number}": row for number, row in enumerate(rows, 1)}

@@ -1,9 +1,9 @@
-"""Claims of the papers, judged by our results: one row for each sentence or printed number.
+"""Verdicts on claims of the papers by our results: one row for each sentence or printed number.
 
 A claim's check names an experiment, a metric and a comparison; the tolerance of each comparison
-is its own interval, never a number picked to pass. Claims that are ``under`` another (a reading, a
-data set) are shown with it. A row without a check of its own is judged by all comparisons of those
-claims under it that ``decide``. `MEANINGS` tells the verdicts, `WHOSE` whose claims they are on.
+is its own interval, never a number chosen to pass. Claims that are ``under`` another (a reading, a
+data set) are shown with it. A row without its own check is judged by all comparisons of the claims
+under it that ``decide``. `MEANINGS` explains the verdicts, `WHOSE` the claimants.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MEANINGS = {
     ),
     NOT_RUN: "Nothing was run that could decide it, as for what paper effort alone has.",
 }
-"""The verdicts, and what each means."""
+"""The verdicts and their meanings."""
 
 VERDICTS = tuple(MEANINGS)
 PAPERS, OURS, CODE = "paper", "ours", "code"
@@ -69,7 +69,7 @@ WHOSE = {
     OURS: "evidence of our own",
     CODE: "what the authors' released code does",
 }
-"""Whose claims are judged, which are counted apart."""
+"""The claimants, counted separately."""
 
 COLUMNS = (
     *("id", "paper", "of", "target", "where", "claim"),
@@ -79,7 +79,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class _Judgement:
-    """The comparisons of a claim, and the words on them."""
+    """The comparisons of a claim, and their texts."""
 
     outcomes: Callable[[float], list[str]]
     texts: tuple[str, str]  # expected, found
@@ -103,12 +103,12 @@ def judge(
     """Return a verdict for each claim; a claim on printed numbers gives one for each number.
 
     `claims` are the entries of the papers' claims.yaml, each with its ``paper``, `trials` those of
-    each experiment that was run, `printed` the numbers the papers print; see
-    `privclust_papers.report.comparison.PRINTED_COLUMNS`. What a claim does not say to be ``of`` the
-    paper, the code or ours is of the paper, but for `own_targets`. `quantities` has for each paper
-    what its metrics and axes are in words, `kinds` the kind of each metric that has one. The result
-    has `COLUMNS`; ``row`` is empty where a verdict counts, else it is the id of the row that the
-    claim is shown under.
+    each experiment that was run, `printed` the numbers that the papers print; see
+    `privclust_papers.report.comparison.PRINTED_COLUMNS`. Claims without ``of`` (the paper, the code
+    or ours) are ours for `own_targets`, else of the paper. For each paper, `quantities` describes
+    metrics and axes, and `kinds` has the kinds of metrics, see `RANGES` there. The result has
+    `COLUMNS`; ``row`` is empty for claims that count, else the id of the row that the claim is
+    under.
     """
     own_targets = frozenset(own_targets)
     rows: list[dict[str, str]] = []
@@ -121,7 +121,7 @@ def judge(
             head["claim"] += f" (reading: {claim['reading']})"
         check = claim.get("check")
         if check is None:
-            rows.append(head)  # judged below, by others
+            rows.append(head)  # judged below, by the claims under it
         elif check["kind"] == "printed":
             rows.extend(_judge_printed(head, printed, trials))
         elif check["kind"] == "printed_margins":
@@ -167,11 +167,11 @@ def _judged(
 
 
 def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
-    """Return the verdict on all comparisons of some checks together, and what decided it.
+    """Return the verdict on all comparisons of some checks together, and its reasons.
 
-    A claim holds where each of its comparisons does, at 95 %. That any is contradicted, or that
-    some hold, takes an interval that allows for the number of comparisons (Bonferroni): then each
-    is wrong in at most 2.5 % of claims, and not of comparisons.
+    A claim holds if all of its comparisons do, at 95 %. If not, comparisons that hold or fail are
+    counted at a level with a Bonferroni correction, so that each kind of error has a probability of
+    at most 2.5 % per claim, not per comparison.
     """
     judged = [one for one in judged if not any(map(is_substitute, one.sources))] or judged
     if not judged:
@@ -218,7 +218,7 @@ def _verdict_on_counts(held: int, failed: int, n: int) -> str:
 def _judge_printed(
     head: Mapping[str, str], printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame]
 ) -> list[dict[str, str]]:
-    """Judge each printed number of a target on its own."""
+    """Return a row for each printed number of a target."""
     entries = compare(printed[printed["target"] == head["target"]], dict(trials))
     rows = []
     for entry in entries.to_dict("records"):
@@ -251,7 +251,7 @@ def _judge_printed(
 def _judge_margins(
     head: Mapping[str, str], method: str, printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame]
 ) -> list[dict[str, str]]:
-    """Judge by how much each printed mean of a target lies above a method's, each on its own."""
+    """Return a row for each margin of a target's printed means over a method's mean."""
     entries = printed[printed["target"] == head["target"]]
     margins = compare_margins(entries, trials, method)
     rows = []
@@ -284,7 +284,7 @@ def _judge_margins(
 
 
 def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
-    """Return the verdict on a printed margin; one that agrees as none does is "consistent"."""
+    """Return the verdict on a printed margin: "consistent" if a margin of 0 agrees as well."""
     if not margin["n"] > 0:
         return NOT_RUN
     if is_substitute(margin["source"]) or is_part(margin["source"]):

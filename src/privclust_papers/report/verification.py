@@ -1,4 +1,4 @@
-"""Jobs of an archived run are drawn at random; their new results are compared with its own."""
+"""Verification of an archived run: random jobs are repeated, and their results compared."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ from privclust_papers.settings.config import load_yaml
 
 CERTIFICATE = "codecheck.yml"
 KINDS = ("data", "features", "shared", "fit", "metrics", "table")
-"""Kinds of results of which a tolerance may be stated; figures are compared as well."""
+"""Kinds of results that may have a tolerance; figures are compared as well."""
 SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
-_OF_OTHER_CELLS = ({EQUAL}, {CLOSE}, {EQUAL, CLOSE})  # outcomes of the tables of a figure
+_OF_OTHER_CELLS = ({EQUAL}, {CLOSE}, {EQUAL, CLOSE})  # for tables with other bytes of a figure
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Jobs to do again."""
+    """Jobs to repeat."""
 
-    drawn: tuple[Job, ...]  # in the order in which they were drawn
-    needed: tuple[Job, ...]  # to be done before them, as their results are not in the crate
-    too_long: tuple[Job, ...] = ()  # beyond the limit of time with all that they need
-    incomparable: tuple[Job, ...] = ()  # the page, fetched data, and data of the user's own
+    drawn: tuple[Job, ...]  # in the order of drawing
+    needed: tuple[Job, ...]  # jobs before them, if their results are not in the crate
+    too_long: tuple[Job, ...] = ()  # beyond the limit of time, with the jobs that they need
+    incomparable: tuple[Job, ...] = ()  # the page, fetched data, and the user's own data
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs that are done again."""
+        """All jobs to repeat."""
         return (*self.drawn, *self.needed)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came out for one output of a job."""
+    """The result of comparing one output of a job."""
 
     name: str
     kind: str
-    outcome: str  # one of the six above
+    outcome: str  # one of the six constants above
     detail: str = ""
 
 
@@ -77,35 +77,35 @@ class Verification:
     minutes: float
     tolerances: Mapping[str, float]
     findings: list[Finding] = field(default_factory=list)
-    redone: list[Job] = field(default_factory=list)  # jobs all of whose outputs were made again
+    redone: list[Job] = field(default_factory=list)  # jobs with all outputs made again
     elapsed_s: float = 0.0
-    messages: str = ""  # what Snakemake said last, where something was not recomputed
+    messages: str = ""  # Snakemake's last messages if a job failed
 
     @property
     def agrees(self) -> bool:
-        """Whether something was recomputed, and nothing differs or is missing."""
+        """Whether at least one output agrees, and none differs or is missing."""
         outcomes = {finding.outcome for finding in self.findings}
         return not outcomes.isdisjoint(_AGREE) and outcomes.isdisjoint((DIFFERS, MISSING))
 
 
 def cost_of(*jobs: Job) -> float:
-    """Return what jobs took in CPU seconds; of one without a log, how long it was under way."""
+    """Return the CPU seconds of jobs; for a job without a log, its wall time."""
     return math.fsum(
         max(job.end - job.start, 0.0) if job.cpu_s is None else job.cpu_s for job in jobs
     )
 
 
 def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
-    """Draw at most some jobs one after another, each with a probability proportional to its cost.
+    """Draw at most `n_jobs` jobs without replacement, with probabilities proportional to costs.
 
-    A job comes with all that has to be done before it. One that would take the sum beyond the limit
-    of CPU time, by what the jobs took in the crate's run, is passed over for the next.
+    The jobs that a job needs are added. A job is skipped if the CPU time of all, as recorded in the
+    crate's run, would exceed the limit.
     """
     limit, rng = 60.0 * minutes, random.Random(seed)
     comparable = [job for job in crate.jobs if _comparable(crate, job)]
     needs = {job: _needs(crate, job) for job in comparable}
-    # the smallest of exponential times with the costs as rates comes from a job in proportion to
-    # its cost, and so does the next one of those that are left (Efraimidis and Spirakis 2006)
+    # sorting by exponential variates with the costs as rates is weighted sampling without
+    # replacement (Efraimidis and Spirakis 2006)
     order = sorted(comparable, key=lambda job: rng.expovariate(max(cost_of(job), 1e-3)))
     drawn: list[Job] = []
     done: set[Job] = set()
@@ -127,8 +127,8 @@ def _comparable(crate: Crate, job: Job) -> list[str]:
 
 
 def _needs(crate: Crate, job: Job) -> list[Job]:
-    """Return the jobs that have to be done before a job, since the crate has not their results."""
-    needed: dict[str, Job] = {}  # by an output, as jobs take as long to compare as their inputs
+    """Return the jobs that must run before a job, as the crate lacks their results."""
+    needed: dict[str, Job] = {}  # by an output, as hashing a job with many inputs is slow
     pending = [job]
     while pending:
         for name in pending.pop().inputs:
@@ -140,7 +140,7 @@ def _needs(crate: Crate, job: Job) -> list[Job]:
 
 
 def kind_of(name: str) -> str:
-    """Return the kind of an output; empty for what says how long something took."""
+    """Return the kind of an output; empty for outputs that are not compared, such as times."""
     path = Path(name)
     if path.suffix == ".h5":
         if path.parts[0] == "data":
@@ -152,11 +152,11 @@ def kind_of(name: str) -> str:
 def compare_outputs(
     crate: Crate, jobs: Iterable[Job], folder: Path, tolerances: Mapping[str, float]
 ) -> list[Finding]:
-    """Compare what jobs made in a folder with the crate, output by output.
+    """Compare the outputs of jobs in a folder with those of the crate.
 
-    `tolerances` has the largest relative difference of numbers by kind; a kind that is not there
-    has 0. What is not in the crate can be compared by its bytes alone. Nothing that was made from
-    other data than the run's, such as a substitute, counts as recomputed.
+    `tolerances` has the largest relative difference of numbers by kind, 0 by default. Outputs that
+    the crate leaves out are compared only by checksum. Results from other data than the run's, such
+    as a substitute, do not count as recomputed.
     """
     findings: list[Finding] = []
     timed = _timed_claims(crate, folder)
@@ -166,7 +166,7 @@ def compare_outputs(
             name: _compare(crate, name, folder, tolerances.get(kind, 0.0), timed)
             for name, kind in kinds.items()
         }
-        # a figure shows the times and the digits of its table
+        # a figure may differ if its table differs in times or within the tolerance
         tables = {outcomes[name][0] for name, kind in kinds.items() if kind == "table"}
         for name, (outcome, detail) in outcomes.items():
             if kinds[name] == "figure" and outcome == DIFFERS and tables in _OF_OTHER_CELLS:
@@ -180,10 +180,10 @@ def compare_outputs(
 
 
 def _timed_claims(crate: Crate, folder: Path) -> set[str]:
-    """Return the claims whose verdicts are on how long something took, by the code of both."""
+    """Return the ids of claims on times, from the claims.yaml of the project's copy."""
     paths = [folder / paper / "claims.yaml" for paper in crate.settings.get("papers") or ()]
     claims = [claim for path in paths if path.is_file() for claim in load_yaml(path)]
-    checked = [claim for claim in claims if "check" in claim]  # others are judged by those under
+    checked = [claim for claim in claims if "check" in claim]  # others are judged by these
     return {claim["id"] for claim in checked if claim["check"].get("metric") in TIMED_METRICS}
 
 
@@ -224,7 +224,7 @@ class _SameTexts(RunComparison):
 def compare_cells(
     before: bytes, after: bytes, tolerance: float, timed: Collection[str] = ()
 ) -> tuple[str, str]:
-    """Compare two tables cell by cell, but for times and the verdicts of claims on times."""
+    """Compare two tables cell by cell, without times and verdicts on times."""
     theirs, ours = map(read_cells, (before, after))
     if theirs.equals(ours):
         return DIFFERS, "in its bytes, and in none of its cells"
@@ -245,10 +245,10 @@ def compare_cells(
 def compare_arrays(
     before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray], tolerance: float
 ) -> tuple[str, str]:
-    """Compare arrays by name, but for times: what came out, and by how much they differ at most.
+    """Compare arrays by name, without times; return the outcome and the largest difference.
 
-    Numbers a, b differ by |a - b| over the largest entry of their array in the crate; two NaN do
-    not. All else, and whole numbers, must be equal.
+    The difference of numbers a, b is |a - b| over the largest absolute entry of their array in the
+    crate; two NaN are equal. Other types, integers included, must be equal.
     """
     names = sorted({*before, *after})
     apart = {
@@ -266,7 +266,7 @@ def compare_arrays(
 
 
 def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
-    """Return how far two arrays differ, in parts of the largest entry; infinity if in form."""
+    """Return the relative difference of two arrays; infinity if shapes or types differ."""
     if (
         before is None
         or after is None
@@ -285,7 +285,7 @@ def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
 
 
 def summary(verification: Verification) -> str:
-    """Return in a few sentences which jobs were repeated, their share, and the results."""
+    """Return a few sentences on the repeated jobs, their share, and the results."""
     crate, findings = verification.crate, verification.findings
     outcomes = Counter(finding.outcome for finding in findings)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
@@ -302,16 +302,16 @@ def summary(verification: Verification) -> str:
 def write_certificate(
     verification: Verification, folder: str | os.PathLike[str], *, checker: str = ""
 ) -> None:
-    """Write the certificate into a folder, which is made if needed; `checker` is who checks.
+    """Write the certificate into a folder, created if needed; `checker` is the person's name.
 
-    It has the keys of https://codecheck.org.uk/spec/config/1.0/ except for the certificate number,
-    and what else is needed to check the check: the archive, the draw and the machine. The project's
-    own config gives the DOI of the crate, and its ``CITATION.cff`` the authors.
+    The certificate has the keys of https://codecheck.org.uk/spec/config/1.0/ except for the
+    certificate number, and the archive, the draw and the machine. The DOI of the crate is from the
+    project's config, and the authors are from its ``CITATION.cff``.
     """
     crate, draw = verification.crate, verification.draw
     citation = load_yaml(CITATION) if Path(CITATION).is_file() else {}
     published = load_yaml(CONFIG).get("published") or {}
-    # the DOI is of a crate of these very bytes
+    # the DOI applies only to a crate with the same bytes
     sha256 = file_sha256(crate.path)
     doi = published.get("doi") if published.get("sha256") == sha256 else None
     address = f"https://doi.org/{doi}" if doi else None

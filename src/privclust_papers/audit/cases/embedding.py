@@ -139,7 +139,7 @@ class ExponentialPCA(AuditCase):
     """`PrivatePCA` by the exponential mechanism: two records at 0 degrees, or one at 90."""
 
     epsilon = 4.0
-    draws, least_draws, closeness = 100_000, 4_000, 0.6  # rare lines alone lose more
+    draws, least_draws, closeness = 100_000, 4_000, 0.6  # only rare lines have a larger loss
     data, neighbour = _AXES[[0, 0]], _AXES[[0, 1]]
     statistic = staticmethod(vectorised("square", lambda outputs: outputs[:, 0] ** 2))
 

@@ -1,1 +1,1 @@
-"""How figures look, and what those of several papers share."""
+"""Style of the figures, and parts that several papers share."""

@@ -1,4 +1,4 @@
-"""What the figures of several papers share: captions, counts, legends, curves and tables."""
+"""Parts of figures that several papers share: captions, counts, legends, curves and tables."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ BAND = f" (band, from {TRIALS_FOR_A_BAND} trials on: 95 % by Student's t)"
 
 
 def caption(figure: FigureBase, text: str) -> None:
-    """Say above a figure what it shows, as wide as the figure is."""
+    """Write a caption above a figure, wrapped to the figure's width."""
     letters = int(15.0 * figure.bbox.width / figure.figure.dpi)
     lines = "\n".join(textwrap.wrap(text, letters))
     figure.suptitle(lines, x=0.01, horizontalalignment="left", fontsize=9)
 
 
 def counted(*tables: pd.DataFrame) -> str:
-    """Write how many trials there are: "12 trials", or "1 trial or 3 trials" if tables differ."""
+    """Return the number of trials: "12 trials", or "1 trial or 3 trials" if tables differ."""
     numbers = {trials["trial"].nunique() for trials in tables}
     return " or ".join(sorted("1 trial" if n == 1 else f"{n} trials" for n in numbers))
 
 
 def outside_note(trials: Iterable[pd.DataFrame]) -> str:
-    """Say how many rows lay outside the box that was declared for them; nothing where none did."""
+    """Return a note on the number of rows clipped to the declared box; empty if none were."""
     notes = {
         f"{outside:,} of {rows:,} rows lie outside the declared box, and are clipped to it."
         for table in trials
@@ -50,7 +50,7 @@ def outside_note(trials: Iterable[pd.DataFrame]) -> str:
 
 
 def tell_hidden_curves(axis: Axes) -> None:
-    """Say in the labels of curves that lie off a panel as a whole that they do."""
+    """Mark the labels of curves that lie completely outside a panel."""
     low, high = axis.get_ylim()
     for line in axis.get_lines():
         values = np.asarray(line.get_ydata(), dtype=float)
@@ -61,9 +61,9 @@ def tell_hidden_curves(axis: Axes) -> None:
 
 
 def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **look: float) -> None:
-    """Name curves of some panels, each once, below all panels.
+    """Put a legend of the curves of some panels, each named once, below all panels.
 
-    A note on sources is put into the legend.
+    `note_sources` adds its note to this legend.
     """
     named: dict[str, Any] = {}
     for panel in (axis, *others):
@@ -74,7 +74,7 @@ def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **lo
 
 
 def legend_above(figure: FigureBase, *axes: Axes, ncols: int = 2) -> None:
-    """Name the curves of some panels, each once, above all panels."""
+    """Put a legend of the curves of some panels, each named once, above all panels."""
     named: dict[str, Any] = {}
     for axis in axes:
         named.update(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
@@ -82,28 +82,28 @@ def legend_above(figure: FigureBase, *axes: Axes, ncols: int = 2) -> None:
 
 
 def plain_ticks(axis: Axis, *subs: float) -> None:
-    """Write ticks of a logarithmic axis at multiples of powers of ten, as short as can be."""
+    """Put short tick labels on a logarithmic axis, at multiples of powers of ten."""
     axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def ticks_at(axis: Axes, values: Iterable[float], text: str = "{x:g}") -> None:
-    """Put the only ticks of a panel's horizontal axis at some values."""
+    """Put ticks of a panel's horizontal axis only at given values."""
     axis.set_xticks(sorted(values))
     axis.xaxis.set_major_formatter(text)
     axis.minorticks_off()
 
 
 def limits(epsilons: pd.Series) -> tuple[float, float]:
-    """Return the ends of a logarithmic axis of epsilon, with some room."""
+    """Return the limits of a logarithmic axis of epsilon, with margins."""
     return 0.8 * epsilons.min(), 1.25 * epsilons.max()
 
 
 def rows_of(
     results: Results, experiment: str, method: str
 ) -> Iterator[tuple[pd.Series, dict[str, np.ndarray]]]:
-    """Yield each trial of a method with the arrays that it recorded, by their names."""
+    """Yield each trial of a method with its recorded arrays by name."""
     trials = results.trials[experiment]
     of_method = trials[trials["method"] == method].reset_index(drop=True)
     for row, trial in of_method.iterrows():
@@ -111,7 +111,7 @@ def rows_of(
 
 
 def arrays_of(results: Results, experiment: str, method: str, row: int) -> dict[str, np.ndarray]:
-    """Return the arrays of one trial by their names, by its row among a method's."""
+    """Return the arrays of one trial by name; `row` counts the trials of the method."""
     prefix = f"array/{row:05d}/"
     arrays = results.arrays[experiment, method]
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
@@ -123,7 +123,7 @@ def statistics(
     metrics: Sequence[str],
     quantiles: Mapping[str, float] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """Sum metrics up over each experiment's trials: one row a method, point and metric.
+    """Return summary statistics over each experiment's trials by method, point and metric.
 
     Columns: experiment, method, label, the axes, metric, n, mean, std, se = std / sqrt(n), and the
     named quantiles.
@@ -144,7 +144,7 @@ def statistics(
 
 
 def put_table(axis: Axes, table: pd.DataFrame, width: float) -> None:
-    """Write a table into a panel, in letters small enough for a width in inches."""
+    """Write a table into a panel, with a font size that fits a width in inches."""
     axis.axis("off")
     if table.empty:
         axis.text(0.5, 0.5, "no results", ha="center", va="center")
@@ -159,7 +159,7 @@ def put_table(axis: Axes, table: pd.DataFrame, width: float) -> None:
 
 
 def cell(value: object) -> str:
-    """Write a table's cell; numbers with four digits."""
+    """Return the text of a table's cell; numbers have four digits."""
     if isinstance(value, numbers.Integral):
         return f"{value:,}"
     if not isinstance(value, float):
@@ -180,9 +180,9 @@ def mean_curves(
 ) -> None:
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
-    The band (by Student's t from columns ``mean``, ``se``, ``n``) is left out below five
-    trials: the spread of so few says little. With `is_log`, for a logarithmic vertical axis, the
-    lower end is as far below the mean as the upper end is above, and never at or below 0.
+    The band (Student's t from columns ``mean``, ``se``, ``n``) needs at least five trials. With
+    `is_log`, for a logarithmic vertical axis, the band is symmetric around the mean on that axis,
+    and its lower end is positive.
     """
     for method in methods:
         curve = table[table["method"] == method].sort_values(x)

@@ -1,4 +1,4 @@
-"""Where the CPU time of a run goes, and how its time falls with the number of cores."""
+"""Drawing of a run's CPU time by rule and paper, and of its wall time by number of cores."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from privclust_papers.report.drawing.style import Drawing, canvas
 
 
 def draw_costs(table: pd.DataFrame, model: pd.DataFrame, runs: pd.DataFrame) -> Drawing:
-    """Draw what each rule and each paper took, and predicted beside measured times.
+    """Draw the CPU time of each rule and each paper, and predicted and measured wall times.
 
-    The tables are those of `privclust_papers.report.costs`: `cost_table`, `predict` (the drawing's
-    table) and `compare_runs`, of which runs that did all jobs are drawn.
+    The tables are from `privclust_papers.report.costs`: `cost_table`, `predict` (the drawing's
+    table) and `compare_runs`, of which only complete runs are drawn.
     """
     with canvas(9.0, 3.4, {}) as figure:
         by_rule, by_paper, by_cores = figure.subplots(1, 3)

@@ -1,4 +1,4 @@
-"""How figures look, and how they are written: same tables, same bytes."""
+"""Style of figures, and their files: the same tables give the same bytes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from privclust_papers.pipeline.artefacts import write_table
 from privclust_papers.pipeline.words import is_part, is_substitute
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-BELOW = "below"  # marks a legend outside below all panels, which a note on sources is put into
+BELOW = "below"  # id of a legend below all panels, to which a note on sources is added
 _NOTE = "#b00000"
-# For methods of a user's own, beside any of the papers': Tol's muted colours.
+# For a user's own methods, distinct from those of the papers: Tol's muted colours.
 _OWN_LOOKS = (("#882255", "*"), ("#332288", "p"), ("#999933", "h"), ("#44AA99", "8"))
 _LINES = {"solid": "-", "dashed": "--", "dashdot": "-.", "dotted": ":"}
 _PROMISES = {"private": "solid", "weaker": "dashed", "none": "dotted"}
@@ -35,27 +35,27 @@ class MethodStyle:
 
     @property
     def line(self) -> dict[str, Any]:
-        """A curve's keywords for Matplotlib."""
+        """Keywords of a curve for Matplotlib."""
         return {"color": self.color, "marker": self.marker or None, "linestyle": self.dash}
 
 
-_OTHER = MethodStyle("#56B4E9", "X", ":")  # of which its paper says nothing
+_OTHER = MethodStyle("#56B4E9", "X", ":")  # for methods without an entry in the paper's file
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a drawing function gets."""
+    """The argument of a drawing function."""
 
     target: str
-    trials: Mapping[str, pd.DataFrame]  # the tables of each experiment that the target draws from
+    trials: Mapping[str, pd.DataFrame]  # the table of each experiment of the target
     summaries: Mapping[str, pd.DataFrame]
-    # metrics that are arrays, as ``"array/<task>/<name>"``
+    # metrics that are arrays, named ``"array/<task>/<name>"``
     arrays: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
-    printed: pd.DataFrame  # the numbers the paper prints; empty where it prints none
-    # CPU seconds that the fits of each method of an experiment took. They differ from run to run.
+    printed: pd.DataFrame  # the numbers that the paper prints; may be empty
+    # CPU seconds of the fits of each method of an experiment, which differ from run to run
     costs: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    own: Sequence[str] = ()  # methods of a user's own among those of the trials
-    # how each method of the trials is drawn, in the order of legends
+    own: Sequence[str] = ()  # a user's own methods among those of the trials
+    # style of each method of the trials, in the order of legends
     styles: Mapping[str, MethodStyle] = field(default_factory=dict)
 
 
@@ -70,10 +70,10 @@ class Drawing:
 def styles_of(
     methods: Iterable[tuple[str, Mapping[str, Any]]], own: Iterable[str] = ()
 ) -> dict[str, MethodStyle]:
-    """Give each method its colour, marker and dash, in that order, a user's own last.
+    """Return the style of each method in the given order, a user's own methods last.
 
-    `methods` come from `privclust_papers.pipeline.plan.styles_in`: names, and what the paper's file
-    says of each. A user's own get styles that no method of a paper has.
+    `methods` are from `privclust_papers.pipeline.plan.styles_in`: names and their entries in the
+    paper's file. A user's own methods have styles that no method of a paper has.
     """
     looks = (MethodStyle(*look, "-") for look in cycle(_OWN_LOOKS))
     return {name: _style_of(entry) for name, entry in methods} | dict(zip(own, looks, strict=False))
@@ -89,7 +89,7 @@ def _style_of(entry: Mapping[str, Any]) -> MethodStyle:
 
 @contextmanager
 def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> Iterator[Figure]:
-    """Give an empty figure of a size in inches, and note the sources of its trials when done."""
+    """Yield an empty figure of a size in inches; at the end, note the sources of its trials."""
     with house_style():
         figure = new_figure(width, height)
         yield figure
@@ -97,7 +97,7 @@ def canvas(width: float, height: float, tables: Mapping[str, pd.DataFrame]) -> I
 
 
 def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Write below a figure, or above its legend there, which substitutes stand in for data."""
+    """Write the names of substitutes for data below a figure, or as its legend's title."""
     sources = sorted({source for table in tables.values() for source in table["source"]})
     notes = {"Not comparable with the paper": is_substitute}
     notes["Orders of methods are comparable with the paper, numbers are not"] = is_part
@@ -106,7 +106,7 @@ def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
     if not text:
         return
     below = [legend for legend in figure.legends if legend.get_gid() == BELOW]
-    if below:  # layouts keep room for a legend or for a label of the figure, not for both
+    if below:  # a layout reserves space for a legend or a label of the figure, not for both
         below[0].set_title(text, prop={"size": 8})
         below[0].get_title().set_color(_NOTE)
     else:
@@ -114,13 +114,13 @@ def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
 
 
 def note_of(figure: Figure) -> str:
-    """Return what `note_sources` wrote."""
+    """Return the note that `note_sources` wrote."""
     titles = [legend.get_title().get_text() for legend in figure.legends]
     return figure.get_supxlabel() or next((title for title in titles if title), "")
 
 
 def save(drawing: Drawing, svg: AnyPath, png: AnyPath, table: AnyPath) -> None:
-    """Write a drawing as SVG and PNG, and its numbers as CSV, each whole or not at all."""
+    """Write a drawing as SVG and PNG, and its numbers as CSV, each atomically."""
     save_figure(drawing.figure, svg, "svg")
     save_figure(drawing.figure, png, "png")
     write_table(table, drawing.table.to_csv(index=False, float_format="%.6g"))

@@ -1,10 +1,9 @@
-"""The page of a run: scorecard, targets with the papers' words and numbers beside ours, audit.
+"""The page of a run: scorecard, targets with the papers' claims and numbers and ours, audit.
 
-`render` gives ``index.html``, whose style and script stand in it, so that it works from a file,
-without network. What the same fits cost differs from run to run, and an edit of a README gives
-another commit, while a page is the same byte for byte: costs and commit stand in ``costs.js``
-beside it (`costs_script`), a script because a page that was opened from a file may load one, but
-may not read data.
+`render` returns ``index.html`` with embedded style and script, so that it works from a file,
+without network. The page is the same byte for byte in every run. Costs and commit may differ, so
+they are in ``costs.js`` in the same folder (`costs_script`). It is a script, because browsers let a
+page opened from a file load scripts, but not data.
 """
 
 from privclust_papers.report.page._fit_costs import costs_script

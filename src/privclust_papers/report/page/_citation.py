@@ -1,4 +1,4 @@
-"""BibTeX of what CITATION.cff names: the software, and the papers it reproduces."""
+"""BibTeX entries of CITATION.cff: the software, and the papers it reproduces."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 _SPECIAL = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_"}
 _KINDS = {"software": "software", "conference-paper": "inproceedings", "article": "article"}
 _ARXIV = "10.48550/arXiv."
-_NAMING = re.compile(r"\w{4,}")  # a word that tells a title from others
+_NAMING = re.compile(r"\w{4,}")  # a word of a title that makes a key unique
 
 
 def bibtex(citation: Mapping[str, Any]) -> str:
-    """Return the entries of a CITATION.cff, as its content, for BibTeX and its successors.
+    """Return the BibTeX entries for the content of a CITATION.cff.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def _fields(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(author: Mapping[str, str]) -> str:
-    """Write an author as BibTeX reads it; of an organisation the name is one word to it."""
+    """Return an author in BibTeX form; an organisation's name is in braces."""
     if "name" in author:
         return f"{{{author['name']}}}"
     family = " ".join(filter(None, [author.get("name-particle"), author["family-names"]]))
@@ -81,5 +81,5 @@ def _name(author: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape what LaTeX takes for its own, but the braces that `_name` puts."""
+    """Escape the special characters of LaTeX, except the braces of `_name`."""
     return "".join(_SPECIAL.get(character, character) for character in text)

@@ -1,4 +1,4 @@
-"""What fits cost and at which commit, as a script that the page loads."""
+"""Costs of fits, and the commit, as a script that the page loads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAME = "costs.js"
 def costs_script(
     spec: Mapping[str, Any], costs: Mapping[str, pd.DataFrame], commit: str = ""
 ) -> str:
-    """Return the script ``costs.js``, which tells the page what the fits behind its targets took.
+    """Return the script ``costs.js``, which gives the page the CPU times of its fits.
 
     `spec` is from `privclust_papers.pipeline.jobs.Jobs.page_spec`; `costs` has the content of each
     experiment's ``costs.tsv``: ``method`` and ``cpu_seconds``, the CPU seconds of all its fits. The
     script assigns JSON: for each experiment, pairs of a method's label and CPU seconds, in the
-    order of the table; and `commit`, of the project's files, where one is known.
+    order of the table; and the project's `commit`, if known.
     """
     lines = []
     for name, table in sorted(costs.items()):

@@ -1,4 +1,4 @@
-"""What the parts of the page say, as plain values for its template."""
+"""Contents of the page's parts, as plain values for its template."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from privclust_papers.report.verdicts import (
 )
 
 PREVIEW_ROWS = 40
-_VARYING_COLUMNS = ("cpu_seconds",)  # columns that differ from run to run, which the page may not
+_VARYING_COLUMNS = ("cpu_seconds",)  # left out, as the page must be the same in every run
 _CASE_COLUMNS = {"case", "paper", "claim_by", "claimed_epsilon", "epsilon_at_least", "verdict"}
 _OUTCOMES = {CASE_HOLDS: REPRODUCED, VIOLATED: NOT_REPRODUCED, CANNOT_TELL: NOT_RUN}
 _URGENT = (
@@ -39,17 +39,17 @@ _URGENT = (
     REPRODUCED,
     NOT_RUN,
 )
-_FOLDED = (REPRODUCED, NOT_RUN)  # where there are more claims of one than a reader wants to pass
+_FOLDED = (REPRODUCED, NOT_RUN)  # verdicts whose claims are folded if more than _UNFOLDED
 _UNFOLDED = 4
-_ALT_CLAIMS = 3  # of which an alternative text tells
-_NUMBER = re.compile(  # as `verdicts.judge` words what a printed number is judged by
+_ALT_CLAIMS = 3  # claims in an alternative text
+_NUMBER = re.compile(  # matches the text of `verdicts.judge` for a printed number
     r"ours is (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\) from (?P<trials>.*) trials"
 )
 _OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods lie too")
 
 
 def counts(verdicts: pd.DataFrame, column: str = "verdict") -> dict[str, int]:
-    """Count rows by verdict: a sentence or printed number each, without what is under it.
+    """Count sentences and printed numbers by verdict, without the claims under them.
 
     The column ``published`` has the verdicts of the published run.
     """
@@ -66,14 +66,14 @@ def whose(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def is_number(verdicts: pd.DataFrame) -> pd.Series:
-    """Say which rows judge a printed number: their ids go on after a slash, which claims lack."""
+    """Return which rows judge a printed number: only their ids have a slash."""
     return verdicts["id"].str.contains("/", regex=False)
 
 
 def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows with the rank of their verdict, those that failed first.
+    """Return the rows with the rank of their verdict, failed ones first.
 
-    Each is followed by the claims under it, which have ``row``.
+    Each row is followed by the claims under it, which have ``row``.
     """
     rows = verdicts.to_dict("records")
     ranked = [row | {"rank": VERDICTS.index(row["verdict"])} for row in rows]
@@ -86,13 +86,13 @@ def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def folded(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    """Return the claims, by verdict, that need no look and are too many to pass by."""
+    """Return the claims of each verdict in `_FOLDED`, if there are more than `_UNFOLDED`."""
     groups = [(name, [row for row in rows if row["verdict"] == name]) for name in _FOLDED]
     return [(name, members) for name, members in groups if len(members) > _UNFOLDED]
 
 
 def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return printed numbers and ours, split as `verdicts.judge` joins them."""
+    """Return printed numbers and ours, parsed from the texts of `verdicts.judge`."""
     entries = []
     for row in claims(verdicts):
         name, _, printed = row["claim"].rpartition(": ")
@@ -105,7 +105,7 @@ def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
-    """Describe a drawing for those who do not see it: title, place, the first claims on it."""
+    """Return the alternative text of a drawing: title, place, first claims."""
     rows = verdicts[~is_number(verdicts)].to_dict("records")
     sentences = [f"{target['title']} ({target['where']})"]
     sentences += [f"{row['claim']}: {row['verdict']}" for row in rows[:_ALT_CLAIMS]]
@@ -117,9 +117,9 @@ def alternative_text(target: Mapping[str, Any], verdicts: pd.DataFrame) -> str:
 
 
 def preview(table: pd.DataFrame) -> dict[str, Any]:
-    """Return the head of a table with its numbers shortened.
+    """Return the head of a table with shortened numbers.
 
-    Columns that vary between runs are left out, and those alike in all rows are told once.
+    Columns that vary between runs are left out. Constant columns are given once, as ``same``.
     """
     varying = [name for name in _VARYING_COLUMNS if name in table]
     fixed = table.drop(columns=varying)
@@ -141,7 +141,7 @@ def preview(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def cases(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the cases of an audit; none for other tables."""
+    """Return the cases of an audit; empty for other tables."""
     if not set(table) >= _CASE_COLUMNS:
         return []
     rows = []
@@ -155,7 +155,7 @@ def cases(table: pd.DataFrame) -> list[dict[str, Any]]:
 def data(
     spec: Mapping[str, Any], experiments: Iterable[str], sources: Mapping[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Return what the experiments' data are, each once, and what stood in for the paper's."""
+    """Return descriptions of the experiments' data, without duplicates, and their substitutes."""
     entries: dict[tuple[str, str], dict[str, Any]] = {}
     for name in experiments:
         dataset = spec["experiments"][name]["dataset"]
@@ -184,7 +184,7 @@ def absent(targets: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def settings(spec: Mapping[str, Any], experiments: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the parameters of the experiments, methods as calls of their classes."""
+    """Return the parameters of the experiments; methods are calls of their classes."""
     entries = ((name, spec["experiments"][name]) for name in experiments)
     return [
         {
@@ -199,7 +199,7 @@ def settings(spec: Mapping[str, Any], experiments: Iterable[str]) -> list[dict[s
 
 
 def words(spec: Mapping[str, Any], target: Mapping[str, Any]) -> str:
-    """Return what a target is found by besides what its row shows: paper, methods and data."""
+    """Return the search words of a target that its row lacks: paper, methods and data."""
     paper = next(paper for paper in spec["papers"] if paper["name"] == target["paper"])
     found = [paper["name"], paper["title"], target["kind"], *target["experiments"]]
     for name in target["experiments"]:
@@ -211,7 +211,7 @@ def words(spec: Mapping[str, Any], target: Mapping[str, Any]) -> str:
 
 
 def shared(spec: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
-    """Return the other targets that rest on some of the same fits."""
+    """Return the other targets that use some of the same fits."""
     return [
         other["name"]
         for other in spec["targets"]
@@ -220,7 +220,7 @@ def shared(spec: Mapping[str, Any], target: Mapping[str, Any]) -> list[str]:
 
 
 def command(changed: Mapping[str, str], *rules: str) -> str:
-    """Return the command that makes a target, all of a paper, or all, as the run made it."""
+    """Return the command that makes a target, a paper, or all, with the settings of the run."""
     words = ["snakemake --cores 2", *rules]
     if changed:
         words += ["--config", *(shlex.quote(f"{key}={value}") for key, value in changed.items())]
@@ -242,7 +242,7 @@ def _axes(part: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _trials(trials: list[int]) -> str:
-    """Write trial numbers: how many, and which where they are not the first ones."""
+    """Return the number of trials, and their numbers unless they are the first ones."""
     if trials == list(range(len(trials))):
         return str(len(trials))
     shown = trials if len(trials) <= 4 else [*trials[:2], "…", trials[-1]]
@@ -258,7 +258,7 @@ def _is_numeric(text: str) -> bool:
 
 
 def _short(text: str) -> str:
-    """Write a number with 4 digits where it has more; leave other texts as they are."""
+    """Shorten a long number to 4 digits; other texts are unchanged."""
     if len(text) < 7 or not _is_numeric(text) or not math.isfinite(float(text)):
         return text
     return text if text.isdecimal() else f"{float(text):.4g}"

@@ -28,12 +28,12 @@ def render(
 ) -> str:
     """Return the page as HTML that works from a file, without network.
 
-    It holds no clock, no path and no cost, so the same results give the same bytes. `spec` is from
+    The page has no times, paths or costs, so the same results give the same bytes. `spec` is from
     `privclust_papers.pipeline.jobs.Jobs.page_spec`, `verdicts` from
-    `privclust_papers.report.verdicts.judge`, empty cells as empty text. By target, `tables` are the
-    numbers as texts, and `sizes` are the drawing's width and height in pixels (`svg_size`).
-    `sources` says what the data of each experiment is, ``substitute...`` where it stands in for the
-    paper's; `published` has the verdicts of the published run, by id of a claim.
+    `privclust_papers.report.verdicts.judge`, with empty cells as empty text. By target, `tables`
+    are the numbers as texts, and `sizes` are the drawing's width and height in pixels (`svg_size`).
+    `sources` names the data of each experiment, ``substitute...`` for a substitute; `published` has
+    the verdicts of the published run, by id of a claim.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
@@ -80,7 +80,7 @@ def render(
 def svg_size(text: str) -> tuple[int, int]:
     """Return the width and height of a drawing in CSS pixels, from the head of its SVG file.
 
-    Sizes may be in points alone, as Matplotlib writes them; else it is a ValueError.
+    Raises a ValueError unless the sizes are in points, as Matplotlib writes them.
     """
     match = _SVG.search(text)
     if not match:
