@@ -17,7 +17,7 @@ IN_FLOATING_POINT = (
 )
 """What a guarantee for a draw says of the sampler: numpy's PCG64, however it is seeded."""
 
-_SYMMETRY_TOLERANCE = 1e-8  # part of the largest entry by which A and A' may differ
+_SYMMETRY_TOLERANCE = 1e-8  # largest difference of A and A', relative to the largest entry
 _ORTHONORMALITY_TOLERANCE = 1e-6
 
 
@@ -26,9 +26,9 @@ def sample_vector_bingham(
 ) -> np.ndarray:
     r"""Draw unit vectors of density proportional to :math:`e^{x' A x}`, exactly.
 
-    By rejection from an angular central Gaussian; about half of the proposals are accepted in low
-    dimensions and one in seven in about 50 dimensions, at any concentration. A and A + c I give the
-    same distribution, and A = 0 the uniform one. In floating point.
+    By rejection from an angular central Gaussian, up to floating-point rounding. About half of the
+    proposals are accepted in low dimensions and one in seven in about 50 dimensions, at any
+    concentration. A and A + c I give the same distribution, and A = 0 the uniform one.
 
     Parameters
     ----------

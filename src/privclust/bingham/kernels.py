@@ -29,8 +29,8 @@ import numpy as np
 
 from privclust.core.compiled import REORDER, kernel, part
 
-_LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # of Omega^-1, about the best value 2
-_MAX_NEWTON_STEPS = 12  # at kappa by Newton's method before eigenvalues are asked for
+_LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # accepted traces of Omega^-1; the best value is 2
+_MAX_NEWTON_STEPS = 12  # Newton steps for kappa before eigenvalues are computed
 _NO_MATRIX = -1.0
 _TILE_ROWS, _TILE_COLUMNS = 16, 256  # 32 kB: products of large matrices come from the cache
 
@@ -71,7 +71,7 @@ def _factor(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
 
 @part(fastmath=REORDER)
 def _squared_trace(R: np.ndarray, p: int) -> float:
-    """tr(Omega^-2) from R = L^-1."""
+    """Return tr(Omega^-2) from R = L^-1."""
     total = 0.0
     for a in range(p):
         for b in range(a + 1):
@@ -121,7 +121,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
 def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray) -> float:
     """The same if Newton's method has no good start."""
     values = np.linalg.eigvalsh(G[:p, :p].copy())
-    # below the root, from where Newton's method for 1 / trace rises to it without overshooting
+    # start below the root: Newton's method for 1 / trace then rises to it without overshooting
     kappa = -values[0] + 0.5
     for _ in range(100):
         inverse = 1.0 / (values + kappa)

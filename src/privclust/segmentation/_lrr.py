@@ -11,8 +11,8 @@ from privclust.core.warn import warn_caller
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
-_CHECK_EVERY = 5  # iterations between two looks at the duality gap
-_SMOOTHING_DECAY = 0.98  # of the smoothing, an iteration, until it is small against the tolerance
+_CHECK_EVERY = 5  # iterations between two computations of the duality gap
+_SMOOTHING_DECAY = 0.98  # factor of the smoothing per iteration, until it is small for `tol`
 
 
 @dataclass(eq=False, repr=False)
@@ -146,7 +146,7 @@ def _ridge(system, noise, data):
 
 
 def _dual_bound(y, s, data, lam):
-    """Return the value of the dual at the multiple of Y that is on the edge of its constraints."""
+    """Return the dual objective at the largest feasible multiple of Y."""
     scaled = s * y
     largest = np.sqrt(np.linalg.eigvalsh(scaled @ scaled.T)[-1])
     return (y * data).sum() / max(largest, np.linalg.norm(y, axis=0).max() / lam)

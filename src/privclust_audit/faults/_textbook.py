@@ -48,7 +48,7 @@ def noisy_max_value(data, rng, n):
 
 @batched
 def noisy_max_value_exponential(data, rng, n):
-    """The same with exponential noise, which is never below 0."""
+    """The largest answer with exponential noise, which is never below 0."""
     return (data + rng.exponential(2.0 / _CLAIM, (n, len(data)))).max(axis=1)
 
 
@@ -61,7 +61,7 @@ def noisy_max_fresh_value(data, rng, n):
 
 @batched
 def noisy_max_half_noise(data, rng, n):
-    """Noise for answers that all change in one direction, though they may change in both."""
+    """Noise for answers that all change in one direction, although they may change in both."""
     return rng.laplace(data, 1.0, (n, len(data))).argmax(axis=1)
 
 

@@ -24,7 +24,7 @@ IDS: tuple[Any, ...] = (
     datetime.date(2020, 1, 1), np.datetime64("NaT", "s"), b"u7",
 )  # fmt: skip
 """IDs of other kinds than those of other records."""
-_LARGE = 2**53  # from here on floats do not tell whole numbers apart
+_LARGE = 2**53  # from here on floats cannot represent all integers
 Written = Callable[[tuple[Any, ...], bool], tuple[Any, ...]]
 """Of arguments of a fit, and whether they are of the neighbour."""
 
