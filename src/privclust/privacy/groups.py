@@ -357,6 +357,7 @@ def weighted_sums(
         for total, part in zip(totals, parts, strict=True):
             integers = part.integers
             if size > 1:
+                # R_n of the module's description; the divisor must fit in 64 bits
                 integers = integers // size - integers // min(size * divisor, _LARGEST_DIVISOR)
             total.integers[...] += integers
     return totals
