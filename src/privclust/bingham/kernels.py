@@ -108,6 +108,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
             low = kappa
         else:
             high = kappa
+        # Newton's step for 1 / trace = 1 / 2, kept within the bracket
         moved = kappa + 0.5 * trace * (trace - 2.0) / _squared_trace(R, p)
         if moved <= low or moved < least:
             moved = 0.5 * (max(low, least) + kappa)
@@ -119,7 +120,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
 
 @part()
 def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray) -> float:
-    """The same if Newton's method has no good start."""
+    """Do so from eigenvalues, if Newton's method does not converge."""
     values = np.linalg.eigvalsh(G[:p, :p].copy())
     # start below the root: Newton's method for 1 / trace then rises to it without overshooting
     kappa = -values[0] + 0.5
@@ -130,7 +131,7 @@ def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray)
             break
         kappa += 0.5 * trace * (trace - 2.0) / (inverse * inverse).sum()
     rounding = max(np.abs(values).max() * 1e-15 * p, 1e-300)
-    while _factor(G, p, kappa, L, R) == _NO_MATRIX:
+    while _factor(G, p, kappa, L, R) == _NO_MATRIX:  # singular by rounding
         kappa += rounding
         rounding *= 2.0
     return kappa

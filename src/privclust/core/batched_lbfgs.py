@@ -97,7 +97,7 @@ class _State:
         move, turn = points - self.points[rows], gradients - self.gradients[rows]
         product = np.einsum("ij,ij->i", move, turn)
         floor = 1e-10 * np.linalg.norm(move, axis=1) * np.linalg.norm(turn, axis=1)
-        kept = product > floor
+        kept = product > floor  # only pairs with positive curvature
         here = rows[kept]
         for memory, new in (self._moves, move), (self._turns, turn):
             memory[here, :-1] = memory[here, 1:]
@@ -127,4 +127,5 @@ class _State:
         self.directions[rows], self.steps[rows] = -q, 1.0
         self._slopes[rows] = -np.einsum("ij,ij->i", q, self.gradients[rows])
         self._n_shrunk[rows] = 0
+        # a start without a descent direction stops, also at NaN
         self.is_moving[rows[~(self._slopes[rows] < 0)]] = False

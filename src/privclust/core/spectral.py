@@ -154,7 +154,7 @@ def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
             images[:, here] = block = factor @ block
             if number % _CHECK_EVERY == 0:
                 V, W = basis[:, : number * width], images[:, : number * width]
-                values, vectors = np.linalg.eigh(V.T @ W)
+                values, vectors = np.linalg.eigh(V.T @ W)  # Rayleigh-Ritz
                 values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
                 leading = V @ vectors
                 if np.linalg.norm(W @ vectors - leading * values) <= _RESIDUAL:

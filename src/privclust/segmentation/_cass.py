@@ -164,6 +164,7 @@ def _solve(points, tasks, lam, tol, max_iter):
             gaps[rows[~is_open]] = gap[~is_open]
             rows, values, vectors = rows[is_open], values[is_open], vectors[is_open]
             norms, objective = norms[is_open], objective[is_open]
+        # a smoothing of `least` changes the objective by at most a quarter of the tolerance
         least = tol * objective / (4.0 * points.shape[1] * (1.0 if lam is None else lam))
         smoothing = np.maximum(least, norms / points.shape[1] * _SMOOTHING_DECAY**iteration)
         roots = np.sqrt(np.maximum(values, 0.0) + smoothing[:, None] ** 2)

@@ -122,7 +122,7 @@ def _solve(values, basis, lam, tol, max_iter):
         y = _ridge(s * p * values, h / lam, data)
         w = (p * values) @ y
         errors = np.linalg.norm(y, axis=0) * (h / lam)
-        squares, vectors = np.linalg.eigh(w @ w.T)
+        squares, vectors = np.linalg.eigh(w @ w.T)  # squared singular values of W
         squares = np.maximum(squares, 0.0)
         norm = np.sqrt(squares).sum()
         objective = norm + lam * errors.sum()
@@ -141,6 +141,7 @@ def _solve(values, basis, lam, tol, max_iter):
 
 def _ridge(system, noise, data):
     """Return the columns ``(system + noise_j I)^-1 data_j``, (r, n), for a semidefinite system."""
+    # one eigendecomposition serves all ridges
     values, vectors = np.linalg.eigh(system)
     return vectors @ ((vectors.T @ data) / (np.maximum(values, 0.0)[:, None] + noise))
 
