@@ -29,7 +29,7 @@ SUM_BITS = 30
 FACTOR_BITS = 16
 PRODUCT_BITS = 2 * FACTOR_BITS
 EXACT_ROWS = 2**20
-"""Rows whose sums or products of entries in [-1, 1] may be added up in doubles."""
+"""Rows of a block with exact sums or products of entries in [-1, 1] in doubles."""
 LARGEST_ROWS = 2**30
 _SUM_ROUNDER = 1.5 * 2.0 ** (52 - SUM_BITS)
 _FACTOR_ROUNDER = 1.5 * 2.0 ** (52 - FACTOR_BITS)

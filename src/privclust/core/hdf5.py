@@ -30,10 +30,10 @@ from privclust.core.packages import require
 from privclust.core.printable import excerpt
 
 RUN_AGAIN = "; delete it and run again"
-"""What a reader may advise where a run makes the file again."""
+"""Advice of a reader if a run makes the file again."""
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a reader's classes raise for parameters and arrays that nobody wrote with them."""
+"""Errors of a reader's classes for parameters and arrays that they did not write."""
 
 _SCHEMA_VERSION = 1
 _HEADER = "header"

@@ -18,7 +18,7 @@ from privclust.core.fixed_point import (
 )
 
 BLOCK = 128
-"""Samples whose distances are found together: they stay in the first-level cache."""
+"""Samples of a block, which fits in the first-level cache."""
 
 
 def nearest_center_statistics(

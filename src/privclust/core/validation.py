@@ -127,7 +127,7 @@ GROUPS = Integer(at_most="n_samples")
 NOT_NEGATIVE = Real(inclusive=True)
 DELTA = Real(below=1.0)
 UNUSED_DELTA = Real(inclusive=True, below=1.0)
-"""Where a delta is not used, 0 is one as well; what is no probability is a mistake anywhere."""
+"""An unused delta may be 0, but must be a probability."""
 _OF_TYPES: dict[type, Constraint] = {int: Integer(), float: Real()}
 
 

@@ -44,7 +44,7 @@ _ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
 LAPLACE_STEP = 2.0**-20
 """Largest step of discrete Laplace noise, in scales."""
 LARGEST_STEPPED = 16.0
-"""Largest epsilon of Laplace noise whose steps are as small as that."""
+"""Largest epsilon of Laplace noise with steps of at most `LAPLACE_STEP`."""
 _SERIES = 1e-3  # below this, a difference has a relative error above `_ROUNDING`
 
 

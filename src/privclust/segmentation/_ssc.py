@@ -265,7 +265,7 @@ def _advance(y, v, step, tasks, threshold):
 
 @kernel(fastmath=REORDER, error_model="python")
 def _advance_measured(y, v, step, tasks, threshold, sizes):
-    """As `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
+    """Do `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
     for i in range(y.shape[0]):
         t = threshold[i]
         j = tasks[i]

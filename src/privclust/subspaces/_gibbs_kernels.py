@@ -22,7 +22,7 @@ from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.vectormath import exp_nonpositive
 
 BLOCK = 64
-"""Rows whose labels are drawn together: with 50 features they stay in the first-level cache."""
+"""Rows of a block: with 50 features they fit in the first-level cache."""
 
 _REPAIR_EVERY = 64  # sweeps between corrections of rounding errors in orthonormal bases
 

@@ -264,7 +264,7 @@ def _place_spherical(
 
 @kernel()
 def _place(rows: np.ndarray, labels: np.ndarray, centers: np.ndarray, factors: np.ndarray) -> None:
-    """The same with a matrix for each component."""
+    """Place rows by a matrix for each component."""
     drawn = np.empty(rows.shape[1])
     for i in range(rows.shape[0]):
         k = labels[i]

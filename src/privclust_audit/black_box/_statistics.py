@@ -35,7 +35,7 @@ class LikelihoodRatio:
 
 
 Statistic: TypeAlias = Callable[[Any], Any] | LikelihoodRatio
-"""What tells two outputs apart."""
+"""A statistic that distinguishes outputs."""
 
 
 def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:

@@ -70,7 +70,7 @@ def _in_precision_of_all(data) -> float:
 
 
 def _in_own_precision(data) -> float:
-    """The same, with each row in double precision."""
+    """This sum, with each row in double precision."""
     return float(np.where(np.isnan(data), 0.5, data - _OFFSET).sum())
 
 

@@ -21,7 +21,7 @@ def _total(data) -> float:
 
 
 def _known_total(data) -> float:
-    """The same, but a row that is no number counts as 0."""
+    """Return this sum, with rows that are no numbers as 0."""
     return _total(np.nan_to_num(data))
 
 

@@ -67,7 +67,7 @@ def noisy_max_half_noise(data, rng, n):
 
 @batched
 def noisy_max_whole_noise(data, rng, n):
-    """The same with sufficient noise."""
+    """`noisy_max_half_noise` with sufficient noise."""
     return rng.laplace(data, 2.0, (n, len(data))).argmax(axis=1)
 
 
@@ -96,7 +96,7 @@ def truncated_geometric(data, rng, n):
 
 @batched
 def redrawn_geometric(data, rng, n):
-    """The same, drawn again until it is inside: the number of draws depends on the data."""
+    """Geometric noise, drawn again until inside: the number of draws depends on the data."""
     return rng.choice(6, p=_geometric(data, True), size=n)
 
 

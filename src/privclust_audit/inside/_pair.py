@@ -40,7 +40,7 @@ VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell
 NOT_LOOKED_INTO = "not looked into"
 _MOST_PATHS = 3  # most paths that a message names
 RUNS_WITH_GENERATOR = 3
-"""That a look at one pair takes where the subject takes a generator; else 2."""
+"""Runs for one pair if the subject takes a generator; otherwise 2."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._entries import CELLS, IDS, Written, as_they_are, with_cells, with_ids
 
 Records = list[np.ndarray]
-"""A data set as what is protected: each a row (1, d) or all rows of a group (r, d)."""
+"""A data set by protected units: each a row (1, d) or all rows of a group (r, d)."""
 
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # block sizes of kernels
 _LARGEST = float(np.finfo(np.float64).max)
@@ -264,7 +264,7 @@ def _one_alone(ground, rng, m):
 
 
 def _across_a_block(ground, rng, m):
-    """As many rows as one block of the kernels, and one more or less."""
+    """The number of rows of a kernel's block, and one more or less."""
     n = int(rng.choice(_BLOCKS))
     value = row(ground, rng) if rng.random() < 0.5 else None
     data = _crowd(ground, rng, n, value)
