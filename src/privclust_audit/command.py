@@ -220,7 +220,7 @@ def _object(name: str):
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise ValueError(f"{name}: importing {module_name} failed ({error})") from error
         raise ValueError(f"{name}: there is no module {error.name}") from None
-    except Exception as error:  # whatever a module does when it is imported
+    except Exception as error:  # importing a module may raise anything
         raise ValueError(
             f"{name}: importing {module_name} failed ({type(error).__name__}: {error})"
         ) from error

@@ -9,15 +9,15 @@ from privclust.bingham.kernels import draw_frames, draw_vectors, haar_rows, is_s
 from privclust.core.validation import as_generator, check_integer
 
 LARGEST_CONCENTRATION = 1e12
-"""Of entries of A: up to here rounding changes the density by less than about a thousandth."""
+"""Largest entry of A: rounding changes the density by less than about 0.1 %."""
 
 IN_FLOATING_POINT = (
     "sampled in floating point, by a generator that is not cryptographic: low-order bits are not "
     "protected"
 )
-"""What a guarantee for a draw says of the sampler: numpy's PCG64, however it is seeded."""
+"""Caveat of a guarantee for a draw: the sampler uses NumPy's PCG64, for any seed."""
 
-_SYMMETRY_TOLERANCE = 1e-8  # part of the largest entry by which A and A' may differ
+_SYMMETRY_TOLERANCE = 1e-8  # largest difference of A and A', relative to the largest entry
 _ORTHONORMALITY_TOLERANCE = 1e-6
 
 
@@ -26,9 +26,9 @@ def sample_vector_bingham(
 ) -> np.ndarray:
     r"""Draw unit vectors of density proportional to :math:`e^{x' A x}`, exactly.
 
-    By rejection from an angular central Gaussian; about half of the proposals are accepted in low
-    dimensions and one in seven in about 50 dimensions, at any concentration. A and A + c I give the
-    same distribution, and A = 0 the uniform one. In floating point.
+    By rejection from an angular central Gaussian, up to floating-point rounding. About half of the
+    proposals are accepted in low dimensions and one in seven in about 50 dimensions, at any
+    concentration. A and A + c I give the same distribution, and A = 0 the uniform one.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def full_basis(frame: np.ndarray) -> np.ndarray:
 
 
 def _checked_matrix(A):
-    """Return A, exactly symmetric, minus a multiple of I that would cost digits."""
+    """Return A, exactly symmetric, minus a multiple of I, for precision."""
     try:
         A = np.array(A, dtype=np.float64)
     except (TypeError, ValueError):

@@ -29,8 +29,8 @@ import numpy as np
 
 from privclust.core.compiled import REORDER, kernel, part
 
-_LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # of Omega^-1, about the best value 2
-_MAX_NEWTON_STEPS = 12  # at kappa by Newton's method before eigenvalues are asked for
+_LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # accepted traces of Omega^-1; the best value is 2
+_MAX_NEWTON_STEPS = 12  # Newton steps for kappa before eigenvalues are computed
 _NO_MATRIX = -1.0
 _TILE_ROWS, _TILE_COLUMNS = 16, 256  # 32 kB: products of large matrices come from the cache
 
@@ -71,7 +71,7 @@ def _factor(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
 
 @part(fastmath=REORDER)
 def _squared_trace(R: np.ndarray, p: int) -> float:
-    """tr(Omega^-2) from R = L^-1."""
+    """Return tr(Omega^-2) from R = L^-1."""
     total = 0.0
     for a in range(p):
         for b in range(a + 1):
@@ -108,6 +108,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
             low = kappa
         else:
             high = kappa
+        # Newton's step for 1 / trace = 1 / 2, kept within the bracket
         moved = kappa + 0.5 * trace * (trace - 2.0) / _squared_trace(R, p)
         if moved <= low or moved < least:
             moved = 0.5 * (max(low, least) + kappa)
@@ -119,9 +120,9 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
 
 @part()
 def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray) -> float:
-    """The same if Newton's method has no good start."""
+    """Do so from eigenvalues, if Newton's method does not converge."""
     values = np.linalg.eigvalsh(G[:p, :p].copy())
-    # below the root, from where Newton's method for 1 / trace rises to it without overshooting
+    # start below the root: Newton's method for 1 / trace then rises to it without overshooting
     kappa = -values[0] + 0.5
     for _ in range(100):
         inverse = 1.0 / (values + kappa)
@@ -130,7 +131,7 @@ def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray)
             break
         kappa += 0.5 * trace * (trace - 2.0) / (inverse * inverse).sum()
     rounding = max(np.abs(values).max() * 1e-15 * p, 1e-300)
-    while _factor(G, p, kappa, L, R) == _NO_MATRIX:
+    while _factor(G, p, kappa, L, R) == _NO_MATRIX:  # singular by rounding
         kappa += rounding
         rounding *= 2.0
     return kappa

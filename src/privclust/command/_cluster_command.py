@@ -154,7 +154,7 @@ def _run(args) -> None:
     try:
         _write(folder, encoder, (model, sketch), others, tuple(unknown), remarks, args)
     except KeyboardInterrupt:
-        say("clusters were released and not written: what they cost is spent")
+        say("clusters were released and not written: their budget is spent")
         raise
 
 
@@ -217,7 +217,7 @@ def _private_bounds(columns, groups, declared, unknown, args):
         if not is_detected:
             raise ValueError(
                 f"noise hides the bounds of column {name!r}, or it holds no numbers: give its "
-                "--bounds. What --private-bounds costs is spent"
+                "--bounds. The budget of --private-bounds is spent"
             )
     declared = dict(declared)
     for name, low, high in zip(unknown, bounds.low.tolist(), bounds.high.tolist(), strict=True):

@@ -108,7 +108,7 @@ def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[f
 
 
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
-    """Return declarations of columns, in order, and the columns whose bounds are to be found."""
+    """Return declarations of columns, in order, and the columns with private bounds."""
     finds_bounds = hasattr(args, "private_bounds")
     bounds, categories = args.bounds or {}, args.categories or {}
     for name in bounds:

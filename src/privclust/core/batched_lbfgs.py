@@ -1,7 +1,6 @@
 """L-BFGS from many starts of one smooth problem at once, as rows of a matrix.
 
-Every evaluation covers all starts that still move, so that a start costs its share of a few large
-matrix products.
+Every evaluation covers all starts that have not converged, by a few large matrix products.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _FIRST_STEP = 0.1  # length of the first step, in the units of the variables
 def descend(
     objective: Objective, starts: np.ndarray, n_evaluations: int, *, tolerance: float = 1e-8
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise from several starts at once; each goes downhill at every step.
+    """Minimise from several starts at once, with a decrease at every step.
 
     Parameters
     ----------
@@ -27,7 +26,7 @@ def descend(
         Takes points (n, p), returns values (n,) and gradients (n, p), for each row separately.
     starts : ndarray of shape (n_starts, p)
     n_evaluations : int
-        For all starts together, including the first.
+        Largest number of evaluations of all starts, including the first.
     tolerance : float
         A start stops after two accepted steps that lower its value by less than this fraction.
 
@@ -60,7 +59,7 @@ class _State:
         n, p = starts.shape
         self.points, self.values, self.gradients = starts.copy(), values, gradients
         self._moves, self._turns = np.zeros((2, n, _MEMORY, p))
-        self._curvatures = np.zeros((n, _MEMORY))  # 1 / s'y; 0 where nothing is remembered
+        self._curvatures = np.zeros((n, _MEMORY))  # 1 / s'y; 0 for empty memory
         self.is_moving = np.isfinite(values)
         self._n_flat = np.zeros(n, dtype=int)
         self._n_shrunk = np.zeros(n, dtype=int)
@@ -76,7 +75,7 @@ class _State:
         gradients: np.ndarray,
         tolerance: float,
     ) -> None:
-        """Accept the trials that go down enough; shorten the step of the others."""
+        """Accept trials with a sufficient decrease; shorten the steps of the others."""
         enough = self.values[moving] + _SUFFICIENT * self.steps[moving] * self._slopes[moving]
         accepted = values <= enough  # false for NaN
         refused = moving[~accepted]
@@ -94,11 +93,11 @@ class _State:
         self._turn(rows)
 
     def _remember(self, rows: np.ndarray, points: np.ndarray, gradients: np.ndarray) -> None:
-        """Keep the last moves and how the gradient turned over them, the newest last."""
+        """Keep the last moves and changes of the gradient, the newest last."""
         move, turn = points - self.points[rows], gradients - self.gradients[rows]
         product = np.einsum("ij,ij->i", move, turn)
         floor = 1e-10 * np.linalg.norm(move, axis=1) * np.linalg.norm(turn, axis=1)
-        kept = product > floor
+        kept = product > floor  # only pairs with positive curvature
         here = rows[kept]
         for memory, new in (self._moves, move), (self._turns, turn):
             memory[here, :-1] = memory[here, 1:]
@@ -107,7 +106,7 @@ class _State:
         self._curvatures[here, -1] = 1.0 / product[kept]
 
     def _turn(self, rows: np.ndarray) -> None:
-        """Set the next directions by the two loops of L-BFGS, and full steps along them."""
+        """Set the next directions by the two-loop recursion of L-BFGS, and full steps."""
         q, factors = self.gradients[rows].copy(), np.zeros((_MEMORY, len(rows)))
         for i in range(_MEMORY - 1, -1, -1):
             dot = np.einsum("ij,ij->i", self._moves[rows, i], q)
@@ -128,4 +127,5 @@ class _State:
         self.directions[rows], self.steps[rows] = -q, 1.0
         self._slopes[rows] = -np.einsum("ij,ij->i", q, self.gradients[rows])
         self._n_shrunk[rows] = 0
+        # a start without a descent direction stops, also at NaN
         self.is_moving[rows[~(self._slopes[rows] < 0)]] = False

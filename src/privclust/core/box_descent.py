@@ -1,8 +1,8 @@
 """L-BFGS-B for many short descents: SciPy's own iteration, called without its wrapper.
 
-The overhead of `scipy.optimize.minimize` takes longer than one evaluation of a sketch of a few
-hundred features. The steps here are those of SciPy's compiled routine, so that points are the same
-bit for bit. That routine is not public: in a version with unknown arguments, `minimize` is called.
+The overhead of `scipy.optimize.minimize` is larger than one evaluation of a sketch of a few hundred
+features. SciPy's compiled routine is called here, so that points are the same bit for bit. It is
+not public: in a version with unknown arguments, `minimize` is called.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Objective = Callable[[np.ndarray, np.ndarray], float]
 _IS_KNOWN = scipy.__version__.startswith("1.17.")
 _PAIRS, _LINE_SEARCH_STEPS = 10, 20  # these and the next are SciPy's defaults
 _PROGRESS, _SLOPE = 2.2204460492503131e-09, 1e-5
-_WANTS_VALUE, _NEW_POINT, _STOP = 3, 1, (5, 504)  # the routine's requests and answers
+_WANTS_VALUE, _NEW_POINT, _STOP = 3, 1, (5, 504)  # task codes of the routine
 
 
 def minimise_in_box(

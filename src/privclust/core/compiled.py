@@ -1,10 +1,10 @@
 """Compilation of loops, such that the same call gives the same bits in every process.
 
 Sums in most loops may be reordered and contracted, so their last bits depend on how a function was
-optimised. By default that depends on history. Numba links a copy of each called function into the
+optimised. By default this depends on history. Numba links a copy of each called function into the
 machine code of its caller and optimises it again. A process that compiles calls the earlier copy;
 one that loads code from the cache calls the new one. A function without its own floating-point
-flags has those of the first compiled caller. Hence two kinds:
+flags gets those of the first compiled caller. Therefore there are two kinds:
 
 - a *kernel* is called from Python, and is cached on disk;
 - a *part* is called from kernels and parts. It is always inlined, thus optimised like its caller,
@@ -13,8 +13,8 @@ flags has those of the first compiled caller. Hence two kinds:
 Both state all their flags. Numba renews a cached function when its own file changes; a kernel is
 also renewed when its other sources change: the files of functions it calls, and constants.
 
-An array is copied into a part of another by a loop. An assignment to a slice is compiled with its
-error message, which may take longer than the rest of a kernel.
+Arrays are copied into parts of others by loops. An assignment to a slice is compiled with its error
+message, which may take longer than the rest of a kernel.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
         compiled = njit(forceinline=False, **_options(fastmath, error_model))(function)
         try:
             compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
-        except (OSError, RuntimeError) as error:  # no folder for it can be written to
+        except (OSError, RuntimeError) as error:  # no writable folder for the cache
             _warn_once(error)
         return compiled
 
@@ -116,13 +116,13 @@ def part(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Calla
 
 
 def _options(fastmath: bool | Set[str], error_model: str) -> dict[str, Any]:
-    """Numba's options of both kinds; a missing one would be taken from the first caller."""
+    """Return Numba's options of both kinds; a missing one would come from the first caller."""
     flags = fastmath if isinstance(fastmath, bool) else set(fastmath)
     return {"nogil": True, "error_model": error_model, "fastmath": flags}
 
 
 class _Cache(FunctionCache):
-    """Numba's cache, keyed by all that a function is made of; Numba's classes have no types."""
+    """Numba's cache, keyed by all sources of a function; Numba's classes have no types."""
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
@@ -132,7 +132,7 @@ class _Cache(FunctionCache):
         """Return the stored code, or None; an entry that cannot be read counts as missing."""
         try:
             overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except Exception:  # a file cut off by a power cut raises errors of any type
+        except Exception:  # a truncated file raises errors of any type
             overload = None
             with contextlib.suppress(OSError):
                 self.flush()  # type: ignore[no-untyped-call]
@@ -165,7 +165,7 @@ def _warn_once(reason: Exception) -> None:
 
 @functools.cache
 def _say_once() -> None:
-    """Log once in a process why the next seconds are silent."""
+    """Log once in a process that loops are being compiled."""
     logging.getLogger("privclust").warning(
         "privclust compiles its loops, up to a minute the first time; later processes start at once"
     )

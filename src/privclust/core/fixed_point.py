@@ -1,11 +1,10 @@
 r"""Exact sums in fixed point, which do not depend on order or blocks.
 
-Floating-point sums of neighbouring data sets may differ by more than a record: a record's share is
-rounded to the size of the sum, and one such step may change all later roundings. Here each record's
-share is rounded once, independently, to a multiple of :math:`2^{-b}`. Multiples of :math:`2^{-b}`
-of magnitude up to :math:`2^{53-b}` are doubles with exact sums and differences, for any order,
-block, vector unit or BLAS. Blocks are therefore summed as doubles, quickly, and added up as
-integers.
+Floating-point sums of neighbouring data sets may differ by more than one record: its contribution
+is rounded to the precision of the sum, and may change all later roundings. Here each contribution
+is rounded once, independently, to a multiple of :math:`2^{-b}`. Multiples of :math:`2^{-b}` of
+magnitude up to :math:`2^{53-b}` are doubles with exact sums and differences, for any order, block,
+vector unit or BLAS. So blocks are summed as doubles, which is fast, and added up as integers.
 
 - *Sums* of entries in [-1, 1] have b = `SUM_BITS` = 30: exact in doubles for blocks of 2^22 rows.
 - *Products* have factors in [-1, 1] rounded to b = `FACTOR_BITS` = 16; they have b = `PRODUCT_BITS`
@@ -30,11 +29,11 @@ SUM_BITS = 30
 FACTOR_BITS = 16
 PRODUCT_BITS = 2 * FACTOR_BITS
 EXACT_ROWS = 2**20
-"""Rows whose sums or products of entries in [-1, 1] may be added up in doubles."""
+"""Rows of a block with exact sums or products of entries in [-1, 1] in doubles."""
 LARGEST_ROWS = 2**30
 _SUM_ROUNDER = 1.5 * 2.0 ** (52 - SUM_BITS)
 _FACTOR_ROUNDER = 1.5 * 2.0 ** (52 - FACTOR_BITS)
-# adding it, then subtracting it, rounds to a multiple of 2^-b: the sum's last bit has that weight
+# adding and subtracting it rounds to a multiple of 2^-b, the weight of the sum's last bit
 
 
 @part()

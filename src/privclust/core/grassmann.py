@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-_BLOCK_ENTRIES = 1 << 17  # coordinates found together: 1 MiB, which stays in the cache
+_BLOCK_ENTRIES = 1 << 17  # coordinates at a time: 1 MiB, which fits in the cache
 
 
 def residuals(X: np.ndarray, bases: np.ndarray) -> np.ndarray:
     r"""Return the squared distance of each row to each subspace.
 
-    :math:`d^2(x, S) = \|x\|^2 - \|U' x\|^2`, correct to rounding of :math:`\|x\|^2`; never below 0.
+    :math:`d^2(x, S) = \|x\|^2 - \|U' x\|^2`, up to rounding of :math:`\|x\|^2`; never below 0.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def random_bases(
 def orthonormal(frames: np.ndarray) -> np.ndarray:
     """Return the Gram-Schmidt bases of linearly independent columns, in the same shape."""
     bases, upper = np.linalg.qr(frames)
-    # signs as Gram-Schmidt has them: Haar for Gaussian columns, and orthonormal ones stay
+    # the signs of Gram-Schmidt: Haar for Gaussian columns, and orthonormal ones do not change
     signs = np.where(np.einsum("...ii->...i", upper) < 0, -1.0, 1.0)
     return bases * signs[..., None, :]
 
@@ -140,7 +140,7 @@ def nearest_subspaces(
     Returns
     -------
     labels : ndarray of shape (n_samples,), int64
-        The first of equals.
+        The first in a tie.
     least : ndarray of shape (n_samples,)
         Squared distances to the nearest subspace.
     moments : ndarray of shape (n_clusters, n_features, n_features)

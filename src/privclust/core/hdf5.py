@@ -1,12 +1,11 @@
 """The only reader and writer of HDF5 files with a digest: saved estimators, features, artefacts.
 
-The bytes of a file depend on nothing but its content: no clock, no host name and no path is
-stored, and the library versions are those of the environment that wrote it. It is written under a
-temporary name, flushed to the disk and renamed, so a killed process leaves no file under its name;
-and it carries a digest of its header and arrays, so a file that was truncated, edited or mixed up
-with another one is refused on reading. Anybody can compute that digest, so it does not prove who
-made a file: the layout and size of a file are checked before it is read
-(`privclust.core.hdf5_layout`).
+The bytes of a file depend only on its content: no time, host name or path is stored, and the
+library versions are those of the environment that wrote it. It is written under a temporary name,
+flushed to the disk and renamed, so a killed process leaves no file under its name. A digest of
+header and arrays is stored: a file that was truncated, edited or mixed up with another one is
+refused on reading. Anybody can compute that digest, so it does not prove who made a file. Layout
+and size of a file are checked before it is read (`privclust.core.hdf5_layout`).
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from privclust.core.packages import require
 from privclust.core.printable import excerpt
 
 RUN_AGAIN = "; delete it and run again"
-"""What a reader may advise where a run makes the file again."""
+"""Advice of a reader if a run makes the file again."""
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a reader's classes raise for parameters and arrays that nobody wrote with them."""
+"""Errors of a reader's classes for parameters and arrays that they did not write."""
 
 _SCHEMA_VERSION = 1
 _HEADER = "header"
@@ -57,7 +56,7 @@ class Contents:
     kind : str
         Kind of file, such as ``"sketch"``, ``"features"`` or ``"fit"``.
     parameters : dict
-        Everything that decided the content, as JSON values.
+        Everything that determined the content, as JSON values.
     inputs : dict of str to str
         Digest of each file that was read to make this one, by its role.
     versions : dict of str to str
@@ -99,14 +98,14 @@ def write(
     arrays : mapping of str to array-like
         Numbers, booleans or byte strings; text is stored as UTF-8 bytes of fixed length.
     parameters : mapping
-        JSON values that decided the content.
+        JSON values that determined the content.
     inputs : mapping of str to str, optional
         Digest of each file read, by role.
 
     Returns
     -------
     str
-        The digest, which files made from this one record as their input.
+        The digest, to be recorded as input by files made from this one.
 
     Raises
     ------
@@ -148,7 +147,7 @@ class _DiskFile(io.FileIO):
     _failure: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Accept all data, whether or not the disk does."""
+        """Accept all data, even if the disk does not."""
         left = memoryview(data).cast("B")
         size = len(left)
         while left and self._failure is None:
@@ -235,7 +234,7 @@ def read(
 
 
 def _check_path(path: str | os.PathLike[str], kind: str, remedy: str) -> None:
-    """Refuse other files than HDF5, without opening pipes and devices."""
+    """Refuse files other than HDF5, without opening pipes and devices."""
     reason = why_unreadable(path)
     if reason:
         reason = "there is no such artefact" if reason == NO_SUCH_FILE else reason
@@ -246,7 +245,7 @@ def _check_path(path: str | os.PathLike[str], kind: str, remedy: str) -> None:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """Return a header, every entry of its type and every number finite."""
+    """Return a header, after checks that entries have their types and numbers are finite."""
 
     def finite(literal: str) -> float:
         """JSON has no infinity, but Python reads one from 1e999."""

@@ -15,10 +15,10 @@ from privclust.core.packages import require
 from privclust.core.printable import excerpt
 
 MOST_INFLATION = 1100
-"""Bytes of an array for each byte of the file that holds it; gzip reaches 1,032."""
+"""Largest ratio of an array's bytes to its bytes in the file; gzip reaches 1,032."""
 
 MOST_TEXT = 1 << 24
-"""Bytes of an attribute."""
+"""Largest size of an attribute, in bytes."""
 
 NEEDED_BY = "artefacts and saved estimators"
 _NUMBERS_AND_TEXT = "biufcS"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-"""Where random numbers come from; None is the operating system."""
+"""A source of random numbers; None is the operating system."""
 
 Bounds: TypeAlias = (
     tuple[ArrayLike, ArrayLike] | Sequence[tuple[float, float]] | Mapping[str, tuple[float, float]]

@@ -18,7 +18,7 @@ from privclust.core.fixed_point import (
 )
 
 BLOCK = 128
-"""Samples whose distances are found together: they stay in the first-level cache."""
+"""Samples of a block, which fits in the first-level cache."""
 
 
 def nearest_center_statistics(
@@ -164,7 +164,7 @@ def _assign(
 
 @part()
 def _transpose(samples: np.ndarray, block: np.ndarray) -> None:
-    """Write samples as columns: a feature at a time, which takes half as long as by samples."""
+    """Write samples as columns, feature by feature: twice as fast as sample by sample."""
     for j in range(samples.shape[1]):
         row = block[j]
         for i in range(samples.shape[0]):
@@ -219,8 +219,8 @@ def squared_distances(
 ) -> None:
     """Write the squared distance of each column of (n_features, n_samples) to one center; compiled.
 
-    Samples are columns so that the loop over them vectorises; it is quickest where `n_samples`,
-    their number, is a constant. Distances are summed up in the order of the features.
+    Samples are columns so that the loop over them vectorises; it is fastest if `n_samples`, their
+    number, is a constant. Distances are summed in the order of the features.
     """
     distances[:] = 0.0
     for j in range(columns.shape[0]):
@@ -301,7 +301,7 @@ def lloyd(
             break
         centers, before = moved, error
         counts, sums, error = nearest_center_statistics(X, centers)
-        if before - error <= tol * error:  # with tol = 0: rounding is all that is left
+        if before - error <= tol * error:  # with tol = 0: converged up to rounding
             break
     return centers, error, n_iter
 
@@ -339,9 +339,9 @@ def plus_plus(
 
 @kernel()
 def _lower_distances(X: np.ndarray, center: np.ndarray, least: np.ndarray) -> float:
-    """Lower each row's squared distance to that to a new center; return their sum.
+    """Update each row's squared distance to the nearest center by a new one; return their sum.
 
-    Row by row: to transpose blocks for one center, as `_assign` does for all, takes up to 8 times
+    Row by row: transposing blocks for one center, as `_assign` does for all, takes up to 8 times
     as long.
     """
     total = 0.0

@@ -1,4 +1,4 @@
-"""Progress of a long loop: a line of the log now and then, or a bar on a terminal.
+"""Progress of a long loop: occasional lines in the log, or a bar on a terminal.
 
 Lines have the level INFO of the logger ``privclust``, silent by default; they contain the numbers
 of steps done and in total, and no data.
@@ -35,7 +35,7 @@ def logged(items: Iterable[Item], total: int, what: str, *, ends: bool = False) 
 
 
 def progress_over(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """Iterate over items with a bar on a terminal, if tqdm is there, else with lines in the log."""
+    """Iterate over items with a bar on a terminal, if tqdm is installed, or with log lines."""
     if sys.stderr.isatty():
         try:
             from tqdm import tqdm

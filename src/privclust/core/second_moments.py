@@ -26,7 +26,7 @@ from privclust.core.fixed_point import (
     unit_margin,
 )
 
-_CHUNK_ROWS = 4096  # rows with products summed up at once, as float64
+_CHUNK_ROWS = 4096  # rows that are multiplied at a time, as float64
 
 
 def unit(radius: float, n_features: int) -> float:

@@ -1,4 +1,4 @@
-"""Elementary functions in single precision for vectorised compiled loops. As
+"""Elementary functions in single precision for vectorised compiled loops. Like
 `privclust.core.vectormath`: only arithmetic and selects, with explicitly fused products and sums.
 """
 
@@ -18,8 +18,8 @@ _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.1219444005469057e-4)
 _ROUNDER = np.float32(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer, in the low bits
 _ZERO, _ONE = np.float32(0.0), np.float32(1.0)
-# Interpolant of (exp(r) - 1 - r) / r^2 in the 5 Chebyshev nodes of |r| <= ln(2)/2: exp(r) comes
-# out within 1.1e-8 of its value before rounding.
+# Interpolant of (exp(r) - 1 - r) / r^2 in the 5 Chebyshev nodes of |r| <= ln(2)/2: the error of
+# exp(r) before rounding is below 1.1e-8.
 _C0 = np.float32(0.5)
 _C1 = np.float32(0.1666657702559799)
 _C2 = np.float32(0.041666554662050534)
@@ -39,7 +39,7 @@ def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
 
 @intrinsic
 def _power_of_two(typing_context: Any, shifted: Any) -> Any:
-    """2^n, n being the integer that _ROUNDER has in its low bits once n is added to it."""
+    """2^n, with n the integer in the low bits of _ROUNDER + n."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         integer = ir.IntType(32)
@@ -52,7 +52,7 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:
 
 @part()
 def exp_nonpositive(x: float) -> float:
-    """Exponential of a float32 that is not positive, as `privclust.core.vectormath` has of doubles.
+    """Exponential of a nonpositive float32, like that of doubles in `privclust.core.vectormath`.
 
     Parameters
     ----------

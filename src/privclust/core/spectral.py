@@ -10,11 +10,11 @@ from privclust.core.spectral_kmeans import best_of_starts
 
 __all__ = ["estimate_n_clusters", "spectral_clustering"]
 
-_LEAST_KRYLOV = 2000  # vertices from which a few products take less than all of a factorisation
+_LEAST_KRYLOV = 2000  # vertices from which block Lanczos is faster than a factorisation
 _MOST_BLOCKS, _CHECK_EVERY = 60, 4
-_EXTRA_VECTORS = 2  # in a block in addition to those requested
+_EXTRA_VECTORS = 2  # vectors of a block in addition to those requested
 _RESIDUAL = 1e-10
-_SPARSE = 0.05  # share of entries that are not 0
+_SPARSE = 0.05  # largest share of nonzero entries of a matrix that is stored as sparse
 
 
 def spectral_clustering(
@@ -154,7 +154,7 @@ def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
             images[:, here] = block = factor @ block
             if number % _CHECK_EVERY == 0:
                 V, W = basis[:, : number * width], images[:, : number * width]
-                values, vectors = np.linalg.eigh(V.T @ W)
+                values, vectors = np.linalg.eigh(V.T @ W)  # Rayleigh-Ritz
                 values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
                 leading = V @ vectors
                 if np.linalg.norm(W @ vectors - leading * values) <= _RESIDUAL:

@@ -2,8 +2,8 @@
 
 For tens of rows, the overhead of scikit-learn's `KMeans` takes most of its time, and sample and
 aggregate clusters hundreds of such subsets in a fit. Results here are the same: the same random
-numbers are used in the same way, and the same rules end a start and choose among starts, so that
-labels (and their order) agree unless rounding decides between equals.
+numbers are used in the same way, and the same rules end a start and choose among starts. So labels
+(and their order) agree unless rounding decides a tie.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _plus_plus(
 ) -> None:
     """Draw centers among the samples by greedy k-means++, at the threshold as scikit-learn does.
 
-    A running sum that equals it is enough, and the last sample stands for rounding; a draw of
-    `privclust.core.lloyd.plus_plus` has no mass on rows at a center.
+    The drawn sample is the first with a running sum of at least the threshold, or the last one if
+    rounding leaves none; `privclust.core.lloyd.plus_plus` never draws rows at a center.
     """
     n_clusters, n_samples = centers.shape[0], columns.shape[1]
     n_candidates = draws.size // max(n_clusters - 1, 1)

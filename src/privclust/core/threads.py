@@ -1,4 +1,4 @@
-"""Threads of BLAS, from which small matrices gain nothing."""
+"""Limits on BLAS threads, which do not speed up small matrices."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def check_option(name: str, value: Any, options: Collection[str]) -> None:
 
 # --- parameters of estimators ------------------------------------------------------------------
 
-# checks a parameter of a name and value; others are what else there is, and the sizes of X, by name
+# checks a parameter, given its name, value, and the other parameters and sizes of X by name
 Constraint = Callable[[str, Any, Mapping[str, Any]], None]
 
 
@@ -127,7 +127,7 @@ GROUPS = Integer(at_most="n_samples")
 NOT_NEGATIVE = Real(inclusive=True)
 DELTA = Real(below=1.0)
 UNUSED_DELTA = Real(inclusive=True, below=1.0)
-"""Where a delta is not used, 0 is one as well; what is no probability is a mistake anywhere."""
+"""An unused delta may be 0, but must be a probability."""
 _OF_TYPES: dict[type, Constraint] = {int: Integer(), float: Real()}
 
 
@@ -167,7 +167,7 @@ class HasRecords(Protocol):
 
     @property
     def groups(self) -> object | None:
-        """None where each row is a record."""
+        """None if each row is a record."""
 
     @property
     def n_records(self) -> int:
@@ -183,9 +183,9 @@ def check_parameters(
 ) -> None:
     """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
 
-    The message names a parameter, its value and the allowed values. Sizes are not checked without
-    X, nor the number of rows if it is private. The number of `records` replaces the number of rows
-    of X, some of which may be left out; that of groups is private.
+    The message names a parameter, its value and the allowed values. Without X sizes are not
+    checked, nor is the number of rows if it is private. The number of `records` replaces the number
+    of rows of X, some of which may be left out; that of groups is private.
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)

@@ -20,8 +20,8 @@ _INVERSE_LN2 = 1.4426950408889634
 _LN2_HIGH = 0.6931471806019545
 _LN2_LOW = -4.2009150726810846e-11
 _ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
-# Interpolant of (exp(r) - 1 - r) / r^2 in the 10 Chebyshev nodes of |r| <= ln(2)/2: exp(r) comes
-# out within 2e-17 of its value before rounding.
+# Interpolant of (exp(r) - 1 - r) / r^2 in the 10 Chebyshev nodes of |r| <= ln(2)/2: the error of
+# exp(r) before rounding is below 2e-17.
 _C0 = 0.5000000000000001
 _C1 = 0.16666666666666669
 _C2 = 0.041666666666624164
@@ -64,7 +64,7 @@ def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
 # Sums must not be reordered here: the rounding by _ROUNDER and the two-part ln 2 rely on it.
 @part()
 def exp_nonpositive(x: float) -> float:
-    """Exponential of a number that is not positive, for use in compiled loops.
+    """Exponential of a nonpositive number, for use in compiled loops.
 
     With ``n`` the integer nearest to ``x / ln 2`` and ``r = x - n ln 2``, ``exp(x)`` is
     ``2^n (1 + r + r^2 P(r))``; 2^n is made by an integer shift into the exponent's bits.

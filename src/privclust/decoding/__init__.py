@@ -1,6 +1,6 @@
 """Decoding: from a sketch of random Fourier features to clusters, their number and their errors.
 
-Decoding uses nothing but the sketch, so it costs no privacy. The names in the stub next to this
+Decoding uses nothing but the sketch, so it has no privacy loss. The names in the stub next to this
 file are imported when they are first used.
 """
 

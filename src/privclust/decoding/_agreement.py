@@ -21,7 +21,7 @@ _SAME_PLACE = 0.25
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the near-best starts of a decoder agree with the best one.
+    """Agreement of the near-best starts of a decoder with the best one.
 
     `recurs` (n_clusters,) says whether a cluster recurs in all near-best starts; `covariances` are
     the mean squared moves of its center over the starts in which it does.

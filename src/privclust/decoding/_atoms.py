@@ -229,6 +229,7 @@ def _value(point, n_atoms, log_low, log_high, problem, gradient):
     value = _residual_and_gradient(
         weights, centers, variances, n_variances == 1, problem, gradients
     )
+    # chain rule: weights are squares, logarithms of variances logistic functions
     for k in range(n_atoms):
         gradient[k] = 2.0 * point[k] * by_weight[k]
         for i in range(n_features):
@@ -289,6 +290,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
             steps[slot, i] = new_point[i] - point[i]
             changes[slot, i] = new_gradient[i] - gradient[i]
         curvature = np.dot(steps[slot], changes[slot])
+        # a pair without positive curvature would make the inverse Hessian indefinite
         if curvature > 1e-14 * np.dot(changes[slot], changes[slot]):
             rho[slot] = 1.0 / curvature
             n_pairs += 1
@@ -307,7 +309,7 @@ def _direction(gradient, steps, changes, rho, n_pairs):
     direction, size = np.empty(gradient.size), gradient.size
     kept = min(n_pairs, _QUASI_NEWTON_PAIRS)
     scale = 1.0
-    if kept == 0:
+    if kept == 0:  # the first step has length 0.1
         scale = 0.1 / max(math.sqrt(np.dot(gradient, gradient)), 1e-300)
     for j in range(size):
         direction[j] = -gradient[j] * scale

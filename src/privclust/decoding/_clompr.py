@@ -64,6 +64,7 @@ def _weights(centers, problem):
     """Fit weights by nonnegative least squares on the Gram matrix; atoms have equal norms."""
     cosines, sines = _atoms(centers, problem)
     gram = cosines @ cosines.T + sines @ sines.T
+    # a ridge, since centers may coincide
     gram += np.eye(len(gram)) * (1e-10 * np.trace(gram) / len(gram))
     lower = np.linalg.cholesky(gram)
     right = cosines @ problem[2] + sines @ problem[3]

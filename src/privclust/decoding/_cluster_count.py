@@ -182,7 +182,7 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
     """Return the least score of mixtures that start from moments, and the count."""
     d, m = frequencies.shape
     problem = MixtureFit(features, frequencies, moments, "per_cluster")
-    unit = 0.5 * expected / m or 1.0
+    unit = 0.5 * expected / m or 1.0  # s^2; 1 if all features are 0
     of_atom = unit * (d + 2) * math.log(2.0 * m)
     of_atom += _SCATTER_OF_ATOM * max(expected - 2.0 * m * noise, 0.0)
     mixture, residual, *_ = problem.search(max_clusters, of_atom, rng)

@@ -261,6 +261,7 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
     fit = fit_density(*sketched, rng=rng, **how)
     problem, best, density = fit.problem, fit.best, fit.parts
     _, centers, spreads = fit.atoms
+    # more Gaussians than atoms: one wide Gaussian stands for noise (`MixtureFit.shrunk`)
     tolerance = _ROUGH_TOLERANCE if len(density[0]) > len(fit.atoms[0]) else _FINE_TOLERANCE
     kept_weights, kept = problem.detected_atoms(centers, spreads, fit.of_one_number)
     smallest = problem.least_weight(best[2], spreads, fit.of_one_number)

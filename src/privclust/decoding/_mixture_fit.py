@@ -148,6 +148,7 @@ class MixtureFit:
         n_features = len(self.spreads)
         n_atoms = max(_ATOMS_PER_CLUSTER * n_clusters, n_clusters + _EXTRA_ATOMS)
         start = math.sqrt(0.5 * cell_variance(n_clusters, n_features))
+        # centers are drawn so that the mixture has the variances of the data
         width = np.sqrt(np.maximum(self.spreads**2 - start, 0.1 * self.spreads**2))
         mixture = (
             np.full(n_atoms, 1.0 / n_atoms),
@@ -156,7 +157,7 @@ class MixtureFit:
         )
         *mixture, residual = self.fit(*mixture, *_FIRST_FIT)
         best, least = mixture, residual + penalty * n_atoms
-        a_round = max(1, -(-(n_atoms - n_clusters) // _DELETION_ROUNDS))
+        a_round = max(1, -(-(n_atoms - n_clusters) // _DELETION_ROUNDS))  # rounded up
         while len(mixture[0]) > n_clusters:
             n_left = max(n_clusters, len(mixture[0]) - a_round)
             mixture = self.prune(mixture, n_left)

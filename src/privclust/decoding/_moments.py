@@ -221,6 +221,7 @@ def _posterior_moments(features, frequencies, noise, of_count, box):
     uncertainty of the mean adds to the spread. If the features are not clearly distinguishable from
     noise, a peak may be noise, and the moments are those of a uniform density on the box.
     """
+    # the deviation of a uniform density on the box; squares of its widths may overflow
     unit = math.sqrt(float(((box.half_widths / box.half_widths.max()) ** 2).mean() / 3.0))
     unit *= float(box.half_widths.max())
     scaled = frequencies * unit

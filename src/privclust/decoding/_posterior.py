@@ -80,6 +80,7 @@ def _climb(problem, scales, powers, of_level, precisions, values, axes, modes):
             for j in range(size):
                 match += real[j] * cosines[j] + imaginary[j] * sines[j]
                 sines[j] = imaginary[j] * cosines[j] - real[j] * sines[j]
+            # the best level at this mean has a closed form
             level = max(match / powers[i], LEAST_LEVEL) if of_level > 0.0 else 1.0
             gain = level * match - 0.5 * level**2 * powers[i]
             height = gain

@@ -160,6 +160,7 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     density, k = resolved(decoded.density, sketch.frequencies), len(decoded.centers)
     n_rows = max(_LEAST_ROWS, _ROWS_PER_CLUSTER * k) if rows else 0
     sample = drawn_points(*law(density), n_rows, rng)
+    # the weighted sum over drawn rows has the sampling variance of a mean of n rows
     scale = 1.0 / math.sqrt(max(n_rows, 1) * max(sketch.n_samples, 1.0))
     factors = scale * rng.standard_normal((n_rows, _DRAWS))
     of_rows = sample, factors
@@ -168,6 +169,7 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     points = paired_points(*law(density), size, rng)
     of_numbers = scores(points, density) @ numbers
     if of_means:
+        # Gamma weights of points, as in a Bayesian bootstrap of as many rows as the sketch has
         share = max(sketch.n_samples, 1.0) / len(points)
         changes = rows * (rng.gamma(share, 1.0 / share, (len(points), _DRAWS)) - 1.0)
     else:

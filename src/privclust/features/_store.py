@@ -18,7 +18,7 @@ from privclust.core.hdf5 import decode_text, encode_text
 from privclust.core.packages import require
 
 KIND = "features"
-"""Kind of the artefacts that hold features."""
+"""Kind of artefacts with features."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,7 +176,7 @@ class _Clusters:
         costs *= rows[:, None] * rows / (rows[:, None] + rows)
         np.fill_diagonal(costs, np.inf)
         beyond = last.spreads - np.median(last.spreads)
-        gains = 0.5 * rows * d * beyond
+        gains = 0.5 * rows * d * beyond  # half of the excess of squared distances
         for wide in np.argsort(-gains):
             if beyond[wide] <= _WIDE * last.spread_noise[wide] or is_split[wide]:
                 continue
@@ -187,6 +187,7 @@ class _Clusters:
                 continue
             part = rows[i] / (rows[i] + rows[j])
             self.centers[i] = part * self.centers[i] + (1.0 - part) * self.centers[j]
+            # a small step in a random direction: the next rounds separate the two centers
             way = rng.standard_normal(d)
             way *= _APART * math.sqrt(d * beyond[wide]) / np.linalg.norm(way)
             self.centers[j] = self.centers[wide] - way

@@ -115,6 +115,7 @@ def _assign(
     near, least = np.empty(k, dtype=np.int64), np.empty(k)
     loss = 0.0
     for block in range(len(low)):
+        # no point is farther from its nearest center than the least of the largest distances
         reach = np.inf
         for c in range(k):
             least[c] = _least_distance(low[block], high[block], centers[c])
@@ -161,6 +162,7 @@ def _start(
             gain = 0.0
             if c > 0:
                 for block in range(n_blocks):
+                    # otherwise no point of the block is nearer to the new center
                     if _least_distance(low[block], high[block], points[at]) < farthest[block]:
                         for i in range(block * _BLOCK, min((block + 1) * _BLOCK, n)):
                             cost = weights[i] * _distance(points[i], points[at])

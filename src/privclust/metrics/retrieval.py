@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from privclust.core.compiled import kernel
 from privclust.core.validation import check_integer, check_real
 
-_MAX_DIRECT = 8  # dimensions up to which distances are sums of squared differences, not products
-_BLOCK_QUERIES = 256  # queries with all distances to the gallery in memory at once
+_MAX_DIRECT = 8  # largest dimension for sums of squared differences instead of inner products
+_BLOCK_QUERIES = 256  # queries at a time, with all distances to the gallery in memory
 
 
 def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
@@ -158,7 +158,7 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
     check_integer("n_classes", n_classes, minimum=1)
     if k >= n_classes:
         return 1.0
-    others, shrink = n_classes - 1.0, math.exp(-epsilon)  # divided by e^epsilon: none overflows
+    others, shrink = n_classes - 1.0, math.exp(-epsilon)  # divide by e^epsilon, to avoid overflow
     hit = (k + others * delta * shrink) / (others * shrink + 1.0)
     miss = (others + (k - others + others * delta) * shrink) / (shrink + others)
     return min(hit, miss, 1.0)

@@ -1,4 +1,4 @@
-"""How far linear subspaces are from rows and from one another."""
+"""Distances of linear subspaces from rows and from one another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from privclust.core.grassmann import residuals
 
 __all__ = ["principal_angles", "subspace_cost", "subspace_distance", "wasserstein_distance"]
 
-_ORTHONORMALITY_TOLERANCE = 1e-5  # entries of U'U - I up to here are rounding, of float32 too
+_ORTHONORMALITY_TOLERANCE = 1e-5  # largest entry of U'U - I by rounding, also of float32
 
 
 def subspace_cost(X: np.ndarray, bases: np.ndarray) -> float:

@@ -192,7 +192,7 @@ _SIDE = _EXPONENTS[1] - _EXPONENTS[0] + 1
 _MAGNITUDES = np.ldexp(1.0, np.arange(_EXPONENTS[0] - 1, _EXPONENTS[1] + 1))
 _LOWS = np.concatenate([-_MAGNITUDES[:0:-1], [0.0], _MAGNITUDES[:-1]])
 _HIGHS = -_LOWS[::-1]
-"""Of the bins of powers of two, the middle one of which is 0 alone."""
+"""Upper ends of the bins of powers of two; the middle bin contains only 0."""
 
 
 def _power(column: np.ndarray) -> np.ndarray:

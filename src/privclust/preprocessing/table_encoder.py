@@ -16,7 +16,7 @@ from privclust.records.columns import Column, column_of
 from privclust.records.errors import ReadingError
 
 Declared = tuple[Any, Any] | Sequence[str]
-"""Of numbers or dates (low, high); of categories a list of their names."""
+"""A declaration: (low, high) for numbers or dates, a list of names for categories."""
 _SIDE = math.sqrt(0.5)  # coordinate of a corner of a simplex with side 1
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "s")
 

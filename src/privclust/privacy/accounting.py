@@ -44,7 +44,7 @@ _ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
 LAPLACE_STEP = 2.0**-20
 """Largest step of discrete Laplace noise, in scales."""
 LARGEST_STEPPED = 16.0
-"""Largest epsilon of Laplace noise whose steps are as small as that."""
+"""Largest epsilon of Laplace noise with steps of at most `LAPLACE_STEP`."""
 _SERIES = 1e-3  # below this, a difference has a relative error above `_ROUNDING`
 
 
@@ -117,7 +117,7 @@ def laplace_rho(epsilon: float, mu: float) -> float:
     >>> round(laplace_rho(1.0, 0.1), 5)  # of a hundred entries alike
     0.00498
     """
-    mean = mu / epsilon * mu
+    mean = mu / epsilon * mu  # in this order: the square may underflow
     if epsilon > LARGEST_STEPPED:
         rate = math.tanh(mean / 2.0)
     elif mean > _SERIES:
@@ -335,6 +335,7 @@ def _convolved(pure: Sequence[Loss], gaussian: float, delta: float) -> float:
     """Epsilon of pure losses and Gaussian ones of some rho together, on a grid of losses."""
     pld = require("dp_accounting.pld.privacy_loss_distribution", _NEED)
     sigma = 1.0 / math.sqrt(2.0 * gaussian) if gaussian else math.inf
+    # the largest loss of the grid: 40 deviations of the Gaussian part
     reach = total_epsilon(pure) + gaussian + 40.0 * math.sqrt(2.0 * gaussian)
     interval = max(min(loss.epsilon for loss in pure) / PLD_STEPS, reach / _MOST_STEPS)
     parts = [
@@ -364,7 +365,7 @@ def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
     approximate = [loss for loss in losses if loss.delta > 0.0]
     others = tuple(loss for loss in losses if loss.delta == 0.0 and not loss.is_nothing)
     left = delta - sum(loss.delta * loss.count for loss in approximate)
-    if left < -1e-12 * delta:
+    if left < -1e-12 * delta:  # more than rounding
         return math.inf
     added = total_epsilon(approximate)
     if not others:

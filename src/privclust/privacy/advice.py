@@ -8,9 +8,9 @@ from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import Guarantee, WeakGuaranteeWarning
 
 EXAMPLE_DELTA = 1e-6
-"""For which warnings say how much less noise there would be."""
+"""The delta of advice in warnings on smaller noise."""
 LARGEST_EPSILON = 10.0
-"""Above, a guarantee is called weak."""
+"""A guarantee with a larger epsilon is called weak."""
 _USUAL_EPSILONS = 1e-3, 1e2  # for which they do
 
 

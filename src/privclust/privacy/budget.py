@@ -333,8 +333,8 @@ class Budget:
             why = f" ({'; '.join(guarantee.caveats)})" if guarantee.caveats else ""
             raise BudgetError(
                 f"the ledger refuses this fit: its guarantee is {guarantee.definition!r}{why}, so "
-                "that what it costs cannot be counted; run it outside of the ledger, or choose "
-                "what is private"
+                "its privacy loss cannot be counted; run it outside of the ledger, or choose "
+                "private options"
             )
         guarantee = _with_losses(guarantee)
         if guarantee.unit != ROW and self.neighbours is Neighbours.ADD_REMOVE:

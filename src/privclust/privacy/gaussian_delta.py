@@ -57,6 +57,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
             if size + _SPARE_BITS < bits:
                 if abs(u) > _FURTHEST:
                     return bool(u > 0)
+                # cancellation loses `lost` bits: repeat with twice as many if too few are left
                 first, second = mp.ncdf(-u), _second_term(mp, u, v, e)
                 difference = first - second
                 lost = mp.mag(first) - mp.mag(difference) if difference > 0 else bits
@@ -134,6 +135,7 @@ def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> 
     for value in (guess * (1.0 - _NEAR), guess * (1.0 + _NEAR)):
         if 0.0 < value < math.inf:
             fails, works = (fails, min(works, value)) if holds(value) else (value, works)
+    # values outside of (fails, works) need no exact check
     return _bisected(lambda value: value >= works or (value > fails and holds(value)))
 
 

@@ -49,7 +49,7 @@ from privclust.records.columns import column_of
 from privclust.records.errors import ReadingError
 
 ROW, GROUP = "row", "group"
-"""What is protected: one row, or all rows of one group."""
+"""The protected unit: one row, or all rows of one group."""
 UNITS = {ROW: "one row", GROUP: "all rows of one group"}
 UNIT_BITS = 30
 _SPARE_BITS = 4  # 16 u / N
@@ -357,6 +357,7 @@ def weighted_sums(
         for total, part in zip(totals, parts, strict=True):
             integers = part.integers
             if size > 1:
+                # R_n of the module's description; the divisor must fit in 64 bits
                 integers = integers // size - integers // min(size * divisor, _LARGEST_DIVISOR)
             total.integers[...] += integers
     return totals

@@ -229,7 +229,7 @@ def _together(releases: tuple[Release, ...]) -> list[Loss]:
 def _room(loss: Loss, relation: Neighbours) -> tuple[type, float] | None:
     """Return the kind of noise, and shift over scale, that a count may have; None if none may."""
     half = 0.5 if relation is Neighbours.REPLACE_ONE else 1.0
-    share = math.sqrt(2.0 * half * loss.rho)
+    share = math.sqrt(2.0 * half * loss.rho)  # rho is half of the squared share
     if math.isfinite(loss.epsilon):
         share = min(share, half * loss.epsilon)
     if loss.delta or not 0.0 < share < math.inf:

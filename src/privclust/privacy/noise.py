@@ -49,7 +49,7 @@ _MOST_BITS = 62  # most bits of fixed-point numbers
 
 
 Value: TypeAlias = np.ndarray | FixedPoint
-"""What noise is added to: finite floats or integers of fixed point, in any shape."""
+"""A value before noise: finite floats or fixed-point integers, in any shape."""
 
 
 class SystemEntropy:
@@ -128,7 +128,7 @@ class SystemEntropy:
 
 
 NoiseSource: TypeAlias = SystemEntropy | np.random.Generator
-"""Where noise comes from."""
+"""A source of noise."""
 
 
 def noise_source(random_state: RandomState) -> NoiseSource:

@@ -131,6 +131,7 @@ def onto_nuclear_ball(values: np.ndarray, radius: float) -> np.ndarray:
         return np.zeros_like(values)
     if np.maximum(values, 0.0).sum() <= radius:
         return np.maximum(values, 0.0)
+    # subtract one number from all: that of the last rank that stays positive
     falling = np.sort(values)[::-1]
     cuts = (np.cumsum(falling) - radius) / np.arange(1, len(values) + 1)
     return np.maximum(values - cuts[np.flatnonzero(falling > cuts)[-1]], 0.0)

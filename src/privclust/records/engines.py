@@ -18,9 +18,9 @@ from privclust.records.errors import ReadingError
 from privclust.records.labels import CHANGED, LabelCounts
 
 State: TypeAlias = dict[str, np.ndarray]
-"""Arrays of integers of which those of two parts, added entry by entry, are those of both.
+"""Arrays of integers; the state of two parts is the sum of their states, entry by entry.
 
-An array that one part lacks is 0 there.
+A missing array counts as 0.
 """
 
 _FAN_IN = 16  # states that one task adds up

@@ -26,7 +26,7 @@ from privclust.records.matrix import numbers_of_table
 from privclust.records.table_files import TableFile, open_table, reworded, worded
 
 Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
-"""Where records come from; see `chunks`."""
+"""A source of records; see `chunks`."""
 
 _CHUNK_BYTES = 1 << 23  # default size of a chunk, in bytes of float64
 _NPY_SIGNATURE = b"\x93NUMPY"

@@ -49,7 +49,7 @@ RC: dict[Any, Any] = {
 }
 
 TEXT_RC: dict[Any, Any] = {"font.family": "sans-serif", "svg.fonttype": "none"}
-"""In place of those, where an SVG holds text as text: with a list of fonts, the first of ours."""
+"""Settings for an SVG with text as text: a list of fonts, ours first."""
 
 
 def house_style() -> AbstractContextManager[None]:

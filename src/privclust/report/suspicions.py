@@ -1,4 +1,4 @@
-"""What centers say, at no further cost, of entries that were not read as their owner meant."""
+"""Remarks on entries that were probably misread, from released centers, at no privacy loss."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
     *("guarantee.json", "guarantee.txt", "report.html"),
 )
-"""The names of the files that `write` writes."""
+"""The names of the files of `write`."""
 _MOST_COLUMNS = 7  # most columns of a table that fits 1,100 px
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from privclust.segmentation._projections import largest_magnitude, row_space, spanned_by_others
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
-_CHECK_EVERY = 5  # iterations between two looks at the duality gaps
-_SMOOTHING_DECAY = 0.5  # of the smoothing, an iteration, until it is small against the tolerance
+_CHECK_EVERY = 5  # iterations between two computations of the duality gaps
+_SMOOTHING_DECAY = 0.5  # factor of the smoothing per iteration, until it is small for the tolerance
 
 
 @dataclass(eq=False, repr=False)
@@ -25,8 +25,8 @@ class CASS(SelfExpressiveClusterer):
 
     Method: the nuclear norm is the least over positive definite S of
     ``1/2 sum_k z_k^2 x_k' S^-1 x_k + 1/2 tr S``, reached at ``S = (X diag(z)^2 X')^1/2``. S and z
-    are found in turn, z as a weighted ridge regression in the r coordinates of the range of X; a
-    smoothing of S falls to a level small against `tol`. All columns advance together. At every z
+    are found in turn, z as a weighted ridge regression in the r coordinates of the range of X. A
+    smoothing of S decreases until it is small for `tol`. All columns advance together. At every z
     the matrix ``M = S^-1 X diag(z)`` and ``nu = x_j - X z`` meet the equalities of the dual
 
     .. math:: \max_{\nu, M} x_j^T \nu - \tfrac12 \|\nu\|_2^2 \quad\text{subject to}\quad
@@ -164,6 +164,7 @@ def _solve(points, tasks, lam, tol, max_iter):
             gaps[rows[~is_open]] = gap[~is_open]
             rows, values, vectors = rows[is_open], values[is_open], vectors[is_open]
             norms, objective = norms[is_open], objective[is_open]
+        # a smoothing of `least` changes the objective by at most a quarter of the tolerance
         least = tol * objective / (4.0 * points.shape[1] * (1.0 if lam is None else lam))
         smoothing = np.maximum(least, norms / points.shape[1] * _SMOOTHING_DECAY**iteration)
         roots = np.sqrt(np.maximum(values, 0.0) + smoothing[:, None] ** 2)
@@ -183,7 +184,7 @@ def _ridge(points, squares, tasks, costs, lam):
     diagonal = np.einsum("tii->ti", system)
     if lam is not None:
         diagonal += lam
-    unit = np.sqrt(diagonal)  # to unit diagonal: directions of little variance keep their digits
+    unit = np.sqrt(diagonal)  # unit diagonal: directions of small variance keep their precision
     system /= unit[:, :, None] * unit[:, None, :]
     u = np.linalg.solve(system, (points[tasks] / unit)[:, :, None])[:, :, 0] / unit
     return weights * (u @ points.T), u

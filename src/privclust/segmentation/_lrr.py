@@ -11,8 +11,8 @@ from privclust.core.warn import warn_caller
 from privclust.segmentation._projections import largest_magnitude, row_space
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
-_CHECK_EVERY = 5  # iterations between two looks at the duality gap
-_SMOOTHING_DECAY = 0.98  # of the smoothing, an iteration, until it is small against the tolerance
+_CHECK_EVERY = 5  # iterations between two computations of the duality gap
+_SMOOTHING_DECAY = 0.98  # factor of the smoothing per iteration, until it is small for `tol`
 
 
 @dataclass(eq=False, repr=False)
@@ -122,7 +122,7 @@ def _solve(values, basis, lam, tol, max_iter):
         y = _ridge(s * p * values, h / lam, data)
         w = (p * values) @ y
         errors = np.linalg.norm(y, axis=0) * (h / lam)
-        squares, vectors = np.linalg.eigh(w @ w.T)
+        squares, vectors = np.linalg.eigh(w @ w.T)  # squared singular values of W
         squares = np.maximum(squares, 0.0)
         norm = np.sqrt(squares).sum()
         objective = norm + lam * errors.sum()
@@ -141,12 +141,13 @@ def _solve(values, basis, lam, tol, max_iter):
 
 def _ridge(system, noise, data):
     """Return the columns ``(system + noise_j I)^-1 data_j``, (r, n), for a semidefinite system."""
+    # one eigendecomposition serves all ridges
     values, vectors = np.linalg.eigh(system)
     return vectors @ ((vectors.T @ data) / (np.maximum(values, 0.0)[:, None] + noise))
 
 
 def _dual_bound(y, s, data, lam):
-    """Return the value of the dual at the multiple of Y that is on the edge of its constraints."""
+    """Return the dual objective at the largest feasible multiple of Y."""
     scaled = s * y
     largest = np.sqrt(np.linalg.eigvalsh(scaled @ scaled.T)[-1])
     return (y * data).sum() / max(largest, np.linalg.norm(y, axis=0).max() / lam)

@@ -22,7 +22,7 @@ __all__ = ["MTSC", "SBL"]
 _SSC_ALPHA, _SSC_TOL = 800.0, 5e-4  # of a start from SSC: its authors' weight for motions
 # of samples without a common neighbour, relative to `prior_variance`: where their variances restart
 _RESTART_FLOOR = 0.2
-_COARSER = 10.0  # times `tol`: to where each of several runs descends before one goes on
+_COARSER = 10.0  # factor of `tol` to which all runs descend before the best one continues
 _LEAST_NOISE_UNIT = 1e-12  # where the coordinates left out are zero
 
 
@@ -210,9 +210,9 @@ class MTSC(_EvidenceClusterer):
 
     Every sample is represented sparsely by the others, as in sparse Bayesian learning, but tasks
     share their prior variances: task j mixes the precisions of all tasks with weights w_j on the
-    simplex, which are learnt. Tasks of one subspace use the same samples in the end, so that the
-    affinity is dense within the clusters and empty between them. Minimises objective (16) of the
-    paper from our own starts and along our own path (the paper's are in a supplement that is not
+    simplex, which are learnt. Tasks of one subspace end up using the same samples, so that the
+    affinity is dense within clusters and empty between them. Objective (16) of the paper is
+    minimised from our own starts by our own updates (the paper's are in a supplement that is not
     available).
 
     Variances are in units of the mean squared norm of the samples, so that X may have any scale.

@@ -116,15 +116,15 @@ def _unpack_block(block, S, X, Y, start, width):
 def simplex_projection(V):
     """Replace each row of V by its Euclidean projection on the probability simplex.
 
-    Michelot's algorithm: the threshold is at least max(v) - 1, so only entries above that can stay,
-    and the set of those that stay shrinks until it is consistent.
+    Michelot's algorithm: the threshold is at least max(v) - 1, so only entries above that can be
+    positive, and the set of positive entries shrinks until it is consistent.
     """
     for row in range(V.shape[0]):
         v = V[row]
         largest = v[0]
         for i in range(v.size):
             largest = max(largest, v[i])
-        threshold = -1.0  # relative to the largest entry, which keeps the sums exact to rounding
+        threshold = -1.0  # relative to the largest entry, to avoid cancellation
         previous_count = -1
         while True:
             total, count = 0.0, 0

@@ -8,7 +8,7 @@ from privclust.core.warn import warn_caller
 
 __all__ = ["largest_magnitude", "row_space", "spanned_by_others"]
 
-_SPAN_TOLERANCE = 1e-9  # on one minus the leverage; coefficients beyond 3e4 are not sought
+_SPAN_TOLERANCE = 1e-9  # of one minus the leverage; excludes coefficients above 3e4
 
 
 def largest_magnitude(samples: np.ndarray) -> float:

@@ -74,8 +74,8 @@ class SelfExpressiveClusterer(SubspaceSegmenter):
         coefficients = self._coefficients(np.ascontiguousarray(X.T))
         if not np.isfinite(coefficients).all():
             raise ValueError(
-                "the coefficients overflowed: rescale X, whose largest magnitude is "
-                f"{np.abs(X).max():g}, to about 1"
+                "the coefficients overflowed: rescale X to a largest magnitude of about 1, got "
+                f"{np.abs(X).max():g}"
             )
         self.coefficients_ = coefficients
         magnitudes = np.abs(coefficients)

@@ -11,12 +11,12 @@ from privclust.segmentation._projections import largest_magnitude, row_space, sp
 from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 
 _RELAXATION = 1.6  # over-relaxation of a step, between 1 (none) and 2
-_CHECK_EVERY = 10  # iterations between two looks at the residuals
-_ADAPT_UNTIL = 200  # iterations after which the penalties stay as they are
-_BALANCE = 2.0  # a penalty moves when one relative residual exceeds the other by this, squared
-_MAX_CHANGE = 5.0  # ... and by at most this factor
+_CHECK_EVERY = 10  # iterations between two computations of the residuals
+_ADAPT_UNTIL = 200  # iterations after which the penalties are constant
+_BALANCE = 2.0  # squared ratio of relative residuals from which a penalty changes
+_MAX_CHANGE = 5.0  # largest factor of such a change
 _BLOCK_ENTRIES = 2**17  # coefficients iterated together: three arrays of 1 MB stay in the cache
-_LEAST_BLOCK = 16  # columns, also of more samples
+_LEAST_BLOCK = 16  # least number of columns, for any number of samples
 
 
 @dataclass(eq=False, repr=False)
@@ -119,7 +119,7 @@ def _data_term(samples, alpha, affine):
     with X = U S V' the data term is that of Q = V, w = lambda S^2, and for the affine constraint X
     is centred (which changes nothing on ``1'z = 1``) and Q has the further column 1/sqrt(n).
     """
-    samples = samples / largest_magnitude(samples)  # the problem is free of scale
+    samples = samples / largest_magnitude(samples)  # the problem does not depend on scale
     n_samples = samples.shape[1]
     values, basis = row_space(samples, centre=affine)
     if alpha is None:
@@ -140,7 +140,7 @@ class _Columns:
     """The columns that have not converged yet; row i of each array belongs to sample tasks[i].
 
     One array y carries the iteration (scaled dual u = clip(y, -t, t) with t = 1/penalty, sparse
-    coefficients c = y - u; at the sample's own entry c = 0 and u = y); v = c - u is kept beside it.
+    coefficients c = y - u; at the sample's own entry c = 0 and u = y); v = c - u is kept as well.
     """
 
     def __init__(self, basis, weights, tasks):
@@ -149,7 +149,7 @@ class _Columns:
         self.rows = np.arange(tasks.size)  # of the solution
         self.targets = basis[tasks]
         self.y = self.targets @ basis.T  # the least-norm solution with z_jj left free ...
-        size = np.abs(self.y).mean(axis=1)  # ... tells how large coefficients are
+        size = np.abs(self.y).mean(axis=1)  # ... has the size of the coefficients
         self.threshold = np.maximum(size, 1e-12) / 3.0
         self.y[self.rows, tasks] = 0.0
         self.v = np.empty_like(self.y)
@@ -265,7 +265,7 @@ def _advance(y, v, step, tasks, threshold):
 
 @kernel(fastmath=REORDER, error_model="python")
 def _advance_measured(y, v, step, tasks, threshold, sizes):
-    """As `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
+    """Do `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
     for i in range(y.shape[0]):
         t = threshold[i]
         j = tasks[i]

@@ -15,9 +15,9 @@ from privclust.core.spectral_kmeans import best_of_starts
 from privclust.core.validation import Integer
 from privclust.segmentation._self_expressive import SubspaceSegmenter
 
-_BLOCK_ENTRIES = 1 << 21  # inner products found together: 16 MiB
+_BLOCK_ENTRIES = 1 << 21  # inner products at a time: 16 MiB
 _MOST_DENSE_VERTICES = 1000  # vertices up to which eigenvectors are found from a full matrix
-_ROWS_A_NEIGHBOUR = 20  # rows of a cluster, of balanced ones, that a neighbour stands for
+_ROWS_A_NEIGHBOUR = 20  # rows of a balanced cluster per neighbour: s is a twentieth of a cluster
 
 
 @dataclass(eq=False, repr=False)
@@ -162,7 +162,7 @@ def _neighbour_graph(rows, n_neighbors):
 def _components(graph, is_zero):
     """Return the number of components of nonzero rows, and the component of each row.
 
-    The largest component is the first; of equals, the one with the first row.
+    The largest component is the first; in a tie, the one with the first row.
     """
     rows = np.flatnonzero(~is_zero)
     if not len(rows):

@@ -48,9 +48,9 @@ replaced by the plain one, so that L never rises and its stationary points are t
 updates need three to four times as many iterations for the same L on filmed motions.
 
 Additions to the paper: nu is annealed, since L is rough for small nu; the first iterations keep W =
-I; and among several starts, such as the two-step affinity of SSC or of the last answer, the run
-with the lowest L is completed. From the ideal block-sparse answer, L ends far lower than from equal
-variances: its local minima limit the plain descent, not L.
+I; and among several starts, such as the two-step affinity of SSC or of the last result, the run
+with the lowest L is completed. From the ideal block-sparse solution, L ends far lower than from
+equal variances: local minima limit the plain descent, not L.
 
 Cost. One iteration is two products of M N^2 multiplications, M = D (D + 1) / 2, three of N^3, one
 of D N^2, and N symmetric inverses of order D; memory is O(N^2 + D^2 N). L does not change when X is
@@ -74,8 +74,8 @@ from privclust.segmentation._mtsc_kernels import (
 
 __all__ = ["WINDOW", "Schedule", "Solution", "restart_variances", "solve"]
 
-WINDOW = 10  # iterations over which a decrease is measured: short steps follow one taken back
-_GROWTH, _LONGEST = 1.3, 10.0  # of the factor that stretches steps
+WINDOW = 10  # iterations over which a decrease is measured: after an undone step, steps are short
+_GROWTH, _LONGEST = 1.3, 10.0  # growth of the factor that stretches steps; its largest value
 _LEAST_VARIANCE = 1e-300
 
 
@@ -304,10 +304,10 @@ def solve(
 def restart_variances(coefficients: np.ndarray, floor: float) -> np.ndarray:
     """Start for Lambda from coefficients (N, N): the two-step affinity, with the largest entry 1.
 
-    Samples of one subspace that are not linked have neighbours in common; links between subspaces
-    have few. With A = |Z| + |Z|' and P = diag(A 1)^-1/2 A diag(A 1)^-1/2, entry (n, j) is that of
-    P^2 relative to the largest of its column off the diagonal, at least `floor` in (0, 1], the
-    start of an unlinked sample; the diagonal is 1.
+    Samples of one subspace that are not linked have common neighbours; linked samples of different
+    subspaces have few. With A = |Z| + |Z|' and P = diag(A 1)^-1/2 A diag(A 1)^-1/2, entry (n, j) is
+    that of P^2 relative to the largest of its column off the diagonal, at least `floor` in (0, 1],
+    the start of an unlinked sample; the diagonal is 1.
     """
     affinity = np.abs(coefficients)
     affinity = affinity + affinity.T

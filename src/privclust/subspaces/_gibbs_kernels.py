@@ -22,7 +22,7 @@ from privclust.core.compiled import REORDER, kernel, part
 from privclust.core.vectormath import exp_nonpositive
 
 BLOCK = 64
-"""Rows whose labels are drawn together: with 50 features they stay in the first-level cache."""
+"""Rows of a block: with 50 features they fit in the first-level cache."""
 
 _REPAIR_EVERY = 64  # sweeps between corrections of rounding errors in orthonormal bases
 
@@ -70,6 +70,7 @@ def _draw_block(exponents, uniforms, chosen):
     for level in range(1, k):
         for i in range(BLOCK):
             most[i] = max(most[i], exponents[level, i])
+    # relative to the largest exponent, so that exponentials do not overflow
     for level in range(k):
         for i in range(BLOCK):
             total[i] += exp_nonpositive(exponents[level, i] - most[i])
@@ -77,6 +78,7 @@ def _draw_block(exponents, uniforms, chosen):
     for i in range(BLOCK):
         uniforms[i] *= total[i]
         chosen[i] = 0
+    # inverse transform: count the sums below the uniform number, without branches
     for level in range(k - 1):
         for i in range(BLOCK):
             chosen[i] += 1 if uniforms[i] >= exponents[level, i] else 0

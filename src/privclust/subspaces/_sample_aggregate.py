@@ -457,8 +457,10 @@ def canonical_subspaces(noisy: np.ndarray, dimension: int) -> np.ndarray:
     the first axes, and subspaces are ordered by the mean position of their weight on the axes.
     """
     n_features, width = noisy.shape[1:]
+    # the left singular vectors span the noisy columns first, then their complement
     everything = np.linalg.svd(noisy / np.abs(noisy).max())[0]
     bases = everything[..., :width] if width == dimension else everything[..., width:]
+    # orthogonal Procrustes: rotate each basis nearest to the first axes
     left, _, right = np.linalg.svd(np.swapaxes(bases[:, :dimension], 1, 2))
     bases = bases @ (left @ right)
     places = (bases**2).sum(axis=2) @ np.arange(n_features)

@@ -108,6 +108,7 @@ def smooth_sensitivity(
     n_steps = max(0, (n_results - t0) // s + 1)
     ranks = np.arange(n_steps) * s  # j = ks + 1 and t = t0 + ks from 0: j is the smaller
     ordered = np.sort(np.minimum(radii, diameter), axis=0)
+    # beyond m results both terms are the diameter
     nearest = np.append(ordered[ranks, t0 - 1 + ranks], [diameter, diameter])
     bounds = np.minimum(nearest[:-1] + nearest[1:], diameter)
     return float((bounds * np.exp(-beta * np.arange(len(bounds)))).max())
@@ -246,7 +247,7 @@ def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int)
     1e-10. If :math:`e^{\epsilon} Q(E)` underflows, the result is P(E),
     which is larger.
     """
-    if scale == 1.0:
+    if scale == 1.0:  # closed form: only the coordinate along v differs
         middle = epsilon / shift
         less = math.exp(min(epsilon + float(log_ndtr(-shift / 2.0 - middle)), 0.0))
         return max(0.0, float(ndtr(shift / 2.0 - middle)) - less)
@@ -280,6 +281,7 @@ def _mass(epsilon, shift, scale, n_coordinates, mean, deviation):
     log_density -= (degrees / 2.0 - 1.0) * math.log(2.0) + gammaln(degrees / 2.0)
     u = (lengths * deviation) ** 2
     c_of_u = tau * u + constant
+    # roots of tau t^2 - 2 b t + C without cancellation: C / reach and reach / tau
     reach = b + np.sqrt(np.maximum(b**2 - tau * c_of_u, 0.0))
     near, far = (c_of_u / reach - mean) / deviation, (reach / tau - mean) / deviation
     inside = ndtr(near) + ndtr(-far) if tau > 0 else ndtr(near) - ndtr(far)

@@ -238,6 +238,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
                 rounds, promise = self._promise(noise, start, reads_data, *how)
                 self._charged(rounds, records, source, whole=promise)
             noisy, bases = self._run(parts, bases, noise, source)
+            # the leading eigenvalues estimate the rows' squares within the subspaces
             inside = float((bases * (noisy @ bases)).sum())
             if inside > largest_inside:
                 largest_inside, released, self.subspaces_ = inside, noisy, bases
@@ -301,5 +302,5 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
 def _moments(parts, bases):
     """Return second moments by subspace of rows in parts by the sizes of their groups."""
     terms = ((size, [moments_by_subspace(rows, bases)]) for size, rows in parts)
-    spread = bases.shape[1] * math.sqrt(len(bases))
+    spread = bases.shape[1] * math.sqrt(len(bases))  # root of the number of entries: enough in l2
     return weighted_sums(terms, spread)[0]

@@ -15,8 +15,8 @@ from privclust.core.compiled import kernel
 from privclust.core.validation import check_integer, check_option
 
 SHAPES = ("paper", "unequal", "elongated", "unbalanced")
-_LEAST_VARIANCE, _LARGEST_VARIANCE = 0.25, 4.0  # of "unequal"
-_AXIS_RATIO = 5.0  # largest, of "elongated"
+_LEAST_VARIANCE, _LARGEST_VARIANCE = 0.25, 4.0  # variances of the shape "unequal"
+_AXIS_RATIO = 5.0  # largest ratio of axes of the shape "elongated"
 
 
 class MixtureRows:
@@ -243,7 +243,7 @@ def _edges(weights: ArrayLike, k: int) -> np.ndarray:
 
 @kernel()
 def _choose(uniform: np.ndarray, edges: np.ndarray, labels: np.ndarray) -> None:
-    """Write the part of [0, 1) of each number; counting without branches."""
+    """Write the interval of [0, 1) of each number, by counting without branches."""
     for i in range(labels.size):
         label = 0
         for edge in edges:
@@ -264,7 +264,7 @@ def _place_spherical(
 
 @kernel()
 def _place(rows: np.ndarray, labels: np.ndarray, centers: np.ndarray, factors: np.ndarray) -> None:
-    """The same with a matrix for each component."""
+    """Place rows by a matrix for each component."""
     drawn = np.empty(rows.shape[1])
     for i in range(rows.shape[0]):
         k = labels[i]

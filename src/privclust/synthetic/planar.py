@@ -43,8 +43,8 @@ GEOMETRIES: Mapping[str, Geometry] = MappingProxyType(
         )
     }
 )
-"""The paper gives no numbers: ``"apart"`` is this project's choice; ``"close"``, with the means at
-half the distance, is to show how much depends on it."""
+"""The paper gives no numbers: ``"apart"`` is this project's choice; ``"close"`` has the means at
+half the distance, to show the effect of this choice."""
 
 
 def three_gaussians(

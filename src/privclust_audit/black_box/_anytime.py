@@ -25,11 +25,11 @@ from privclust_audit.black_box._result import (
 from privclust_audit.black_box._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust_audit.black_box._wealth import Counts, Wealth
 
-_GROWTH = 4  # of the runs from one attempt to the next: as many are counted as three times chose
-_FEWEST_CHOOSING = 32  # runs of the first attempt, and half as many where there are no more
-_LOOKS = 4  # while as many runs are counted as chose
-_LAST_SHARE = 0.5  # of the probability to err, for the attempt with all runs
-_OPTIMISM = 1.5  # standard errors by which frequencies may yet turn out to tell more
+_GROWTH = 4  # factor of the runs from one attempt to the next: a quarter chooses, the rest counts
+_FEWEST_CHOOSING = 32  # choosing runs of the first attempt, or half of all if there are fewer
+_LOOKS = 4  # evaluations while the number of counted runs reaches that of choosing runs
+_LAST_SHARE = 0.5  # share of the error probability for the attempt with all runs
+_OPTIMISM = 1.5  # standard errors by which later frequencies may be better
 
 
 class _Runs:

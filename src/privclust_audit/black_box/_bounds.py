@@ -56,7 +56,7 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
     covers; 0 if low <= high.
     """
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
-    low, high = np.where(low > high, [low, high], 0.5)  # equal laws: no divergence
+    low, high = np.where(low > high, [low, high], 0.5)  # equal distributions: no divergence
     with np.errstate(divide="ignore"):
         logs = np.log([low, 1.0 - low]), np.log([high, 1.0 - high])
     moments = [

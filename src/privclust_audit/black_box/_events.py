@@ -17,9 +17,9 @@ from privclust_audit.black_box._runs import LABELS
 from privclust_audit.black_box._wealth import Counts
 
 SIDES = (">=", "<=")
-_RELATIVE_RESOLUTION = 1e-6  # scores closer than this part of their spread count as equal
-_FLOATING_RESOLUTION = 1e-12  # the same of their magnitude, where the spread is but rounding
-_THRESHOLDS = 256  # that are compared for one statistic
+_RELATIVE_RESOLUTION = 1e-6  # closer scores, relative to their spread, count as equal
+_FLOATING_RESOLUTION = 1e-12  # the same relative to their magnitude, if the spread is rounding
+_THRESHOLDS = 256  # most thresholds that are compared for one statistic
 _LARGEST_EXPONENT = 700.0  # its exponential is a float
 
 

@@ -18,7 +18,7 @@ _STOPS = {
     HOPELESS: "stopped as the runs that were left would hardly have told more",
     SPENT: "stopped as the runs were spent",
 }
-TELLING_SHARE = 0.5  # of the claim, which an attack must reach for a verdict of "consistent"
+TELLING_SHARE = 0.5  # share of the claim that an attack must prove for the verdict "consistent"
 
 
 @dataclass(frozen=True)

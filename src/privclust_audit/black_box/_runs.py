@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 LABELS = ("data", "neighbour")  # names of the two data sets in messages
-_CHUNK = 50_000  # runs that a mechanism with `many` is asked for at once
+_CHUNK = 50_000  # runs at a time of a mechanism with `many`
 
 
 def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None]):
@@ -64,7 +64,7 @@ def _naming(name: str, label: str) -> Iterator[None]:
 
 
 def is_nan_alone(outputs) -> bool:
-    """Whether all runs gave NaN; NaN in only some runs is an output like any other."""
+    """Return whether all runs gave NaN; NaN in only some runs is an output like any other."""
     return all(_is_nan(output) for one in outputs for output in one)
 
 
@@ -77,7 +77,7 @@ def nan_alone(name: str, n_trials: int) -> ValueError:
 
 
 def _is_nan(output) -> bool:
-    """Whether an output consists of numbers that are all NaN."""
+    """Return whether an output consists of numbers that are all NaN."""
     try:
         numbers = np.asarray(output)
     except ValueError:

@@ -14,9 +14,9 @@ from privclust_audit.black_box._result import AuditResult
 from privclust_audit.black_box._statistics import Statistic
 from privclust_audit.black_box.neighbours import are_equal
 
-_SELECTION_RATIO = 4  # one pair in this number goes on to the next round
-_GUIDED_SELECTION_RATIO = 8  # the same where pairs can be moved
-_N_OFFSPRING = 6  # of each that goes on then: seven eighths as many are compared again
+_SELECTION_RATIO = 4  # pairs of a round for each pair of the next
+_GUIDED_SELECTION_RATIO = 8  # the same if pairs can be moved
+_N_OFFSPRING = 6  # nearby pairs added to each kept pair, if pairs can be moved
 
 
 @dataclass(frozen=True)

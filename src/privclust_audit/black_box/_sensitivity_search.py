@@ -16,14 +16,14 @@ from privclust.core.validation import as_generator, check_integer, check_option,
 from privclust_audit.black_box.neighbours import Rows, along_one_axis
 
 NORMS = ("l1", "l2", "linf")
-_BOUND_TOLERANCE = 1e-9  # a change may exceed the bound by this part of it
-_GROWTH, _SHRINKAGE = 1.5, 0.9  # of the climb's steps: one gain in about four keeps them
+_BOUND_TOLERANCE = 1e-9  # relative excess over the bound that is ignored
+_GROWTH, _SHRINKAGE = 1.5, 0.9  # factors of a step after a gain or loss: equal at one gain in five
 _FIRST_STEP, _LONGEST_STEP, _SHORTEST_STEP = 0.3, 1.0, 1e-5  # in units of the domain's extent
-_LEAST_GAIN = 1e-4  # gain, relative, since steps were long that lets them start long again
-_PATIENCE = 200  # tries without a gain, after which a climb is over
-_MOVE_PROBABILITY = 0.8  # that a row is moved, where it can be, rather than exchanged
-_ONE_AXIS_PROBABILITY = 0.5  # that a row is moved along one axis, by any length from the step up
-_N_STARTS = 8  # of the climbs: the best pairs drawn at random; later ones start anywhere
+_LEAST_GAIN = 1e-4  # relative gain since the last reset that allows another reset of steps
+_PATIENCE = 200  # tries without a gain that end a climb
+_MOVE_PROBABILITY = 0.8  # of moving a row, if possible, instead of replacing it
+_ONE_AXIS_PROBABILITY = 0.5  # of moving a row along one axis, by at least the step
+_N_STARTS = 8  # climbs from the best random pairs; later ones start anywhere
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def numerical_sensitivity(
 
 
 class _Climb:
-    """Goes uphill from pairs with their distances, the best first; see `numerical_sensitivity`."""
+    """Climbs from pairs with their distances, the best first; see `numerical_sensitivity`."""
 
     def __init__(self, distance: Callable, draw, change, project, starts) -> None:
         self._distance, self._draw, self._change = distance, draw, change

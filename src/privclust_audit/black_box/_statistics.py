@@ -10,10 +10,10 @@ import numpy as np
 
 from privclust_audit.black_box._runs import as_arrays
 
-_LEARNING_RUNS = 20_000  # of each data set, more make the classifiers slower, hardly better
-_LEARNING_NUMBERS = 4_000_000  # of all runs' outputs together
-_FISHER_FEATURES = 500  # up to which the covariance is solved for
-_LARGEST_SCALED = 1e3  # in units of the spread; outliers beyond would dominate linear classifiers
+_LEARNING_RUNS = 20_000  # most runs of each data set for learning: more are slow, hardly better
+_LEARNING_NUMBERS = 4_000_000  # most numbers in all outputs for learning
+_FISHER_FEATURES = 500  # largest number of features with a full covariance
+_LARGEST_SCALED = 1e3  # clip in units of the spread: outliers would dominate linear classifiers
 _RIDGE = 1e-10  # of the largest variance: keeps directions without noise, the most informative ones
 
 
@@ -35,7 +35,7 @@ class LikelihoodRatio:
 
 
 Statistic: TypeAlias = Callable[[Any], Any] | LikelihoodRatio
-"""What tells two outputs apart."""
+"""A statistic that distinguishes outputs."""
 
 
 def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
@@ -151,7 +151,7 @@ def learn(outputs, rng) -> list[Callable]:
 
 
 def flattened(outputs: np.ndarray) -> np.ndarray:
-    """Outputs (n, ...) as real features (n, n_features); complex parts side by side."""
+    """Return outputs (n, ...) as real features (n, n_features); complex parts side by side."""
     if outputs.dtype.kind == "c":
         outputs = np.stack([outputs.real, outputs.imag], axis=-1)
     return outputs.reshape(len(outputs), -1).astype(float)
@@ -211,7 +211,7 @@ def vectorised(name: str, scores: Callable) -> Callable:
 
 
 def _named(name: str, statistic: Any, scores: Callable | None) -> Callable:
-    """A function with its name and, where there are, the scores of many outputs."""
+    """Return a statistic with its name and, if available, scores of many outputs."""
     statistic.__name__ = name
     if scores is not None:
         statistic.many = scores
@@ -233,7 +233,7 @@ def _nearest_means(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _fisher(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Fisher's direction: the likelihood ratio of two normal laws of one covariance."""
+    """Return Fisher's direction: the likelihood ratio of two Gaussians of equal covariance."""
     within = np.sum([np.atleast_2d(np.cov(Z[y == k], rowvar=False)) for k in (0, 1)], axis=0)
     ridge = _RIDGE * max(float(within.diagonal().max()), 1.0)
     direction = np.linalg.solve(within + ridge * np.eye(len(within)), _nearest_means(Z, y))

@@ -7,10 +7,9 @@ m,
 .. math:: L(p, q) = p^k (1-p)^{n-k} q^l (1-q)^{m-l}.
 
 **The bet.** A gambler who doubts (p, q) bets on each next run, at the odds that are fair under (p,
-q), by the gambler's own probabilities. These are those of two Beta laws updated run by run, by the
-rule of Krichevsky and Trofimov, which starts from half a hit and half a miss. Here it starts from
-these and from the counts of the runs that chose the event. The gambler's probabilities of all runs
-multiply to
+q), by the gambler's own probabilities. These come from two Beta distributions, updated run by run.
+The rule of Krichevsky and Trofimov starts from half a hit and half a miss; here the counts of the
+runs that chose the event are added. The gambler's probabilities of all runs multiply to
 
 .. math:: M = \frac{B(a+k, b+n-k)}{B(a, b)} \frac{B(c+l, d+m-l)}{B(c, d)},
 
@@ -57,7 +56,7 @@ from dataclasses import dataclass
 
 from scipy.optimize import brentq
 
-_HALVINGS = 50  # of an interval, after which floats do not come closer
+_HALVINGS = 50  # bisection steps, to the resolution of floats
 _MOST_EPSILON = 700.0  # its exponential is a float
 _LEAST = 1e-200  # smallest probability treated as different from 0
 _ROUNDING = 2.0**-52
@@ -103,7 +102,7 @@ class Wealth:
         if seen.hits / seen.draws <= ratio * seen.other_hits / seen.other_draws + delta:
             return -math.inf
 
-        def slope(p: float) -> float:  # times a positive factor, so that it has no poles
+        def slope(p: float) -> float:  # times a positive factor that removes poles
             q = (p - delta) / ratio
             of_hits = (seen.hits - seen.draws * p) * (p - delta) * (1.0 - q)
             return of_hits + (seen.other_hits - seen.other_draws * q) * p * (1.0 - p)

@@ -10,10 +10,10 @@ import numpy as np
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.black_box._runs import LABELS
 
-_DIFFERENCE_PROBABILITY = 0.4  # that the record, or row, in which the two differ is changed
-_ONE_AXIS_PROBABILITY = 0.5  # that a row is moved along one axis
-_EXCHANGE_PROBABILITY = 0.1  # that a row is replaced by a fresh one, though it could be moved
-_SHORTEST_MOVE = 1e-3  # move, relative to how far two fresh records are apart
+_DIFFERENCE_PROBABILITY = 0.4  # of changing the record, or row, in which the two differ
+_ONE_AXIS_PROBABILITY = 0.5  # of moving a row along one axis
+_EXCHANGE_PROBABILITY = 0.1  # of replacing a row by a fresh one, although it could be moved
+_SHORTEST_MOVE = 1e-3  # shortest move, relative to the distance of two fresh records
 
 
 def replace_one(draw_record: Callable) -> Callable:
@@ -57,7 +57,7 @@ def add_remove(draw_record: Callable) -> Callable:
 
 
 def are_equal(data, neighbour) -> bool:
-    """Whether two data sets are the same object, or equal numbers or arrays."""
+    """Return whether two data sets are the same object, or equal numbers or arrays."""
     if data is neighbour:
         return True
     try:
@@ -209,7 +209,7 @@ class Rows:
         return (self.rows, other) if self.is_first else (other, self.rows)
 
     def pick(self, rng) -> int:
-        """Number of a row to change; one past the last is the other data set's record."""
+        """Return the index of a row to change; the number of rows means the other record."""
         if self.record is not None and rng.random() < _DIFFERENCE_PROBABILITY:
             return len(self.rows)
         if rng.random() < _DIFFERENCE_PROBABILITY:
@@ -217,11 +217,11 @@ class Rows:
         return int(rng.integers(len(self.rows)))
 
     def row(self, where: int) -> np.ndarray:
-        """The row, or record, of that number."""
+        """Return the row, or the other record, of an index."""
         return self.record if where == len(self.rows) else self.rows[where]
 
     def with_row(self, where: int, row) -> Rows:
-        """The pair with another row, or record, in its place."""
+        """Return the pair with this row, or other record, replaced."""
         if where == len(self.rows):
             return replace(self, record=np.asarray(row, dtype=float))
         rows = self.rows.copy()

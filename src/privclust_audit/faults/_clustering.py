@@ -7,11 +7,11 @@ import numpy as np
 from privclust_audit.faults._fault import Fault, LaplaceNoise, batched
 
 _MORE, _OTHER = "one row more or less", "one row is another"
-_D = 5  # coordinates, each in [-1, 1]
+_D = 5  # number of coordinates, each in [-1, 1]
 
 
 def _leaves(data) -> np.ndarray:
-    """Numbers of rows, of [0, 1), in each of four cells."""
+    """Return numbers of rows in each of four cells of [0, 1)."""
     return np.bincount((np.asarray(data) * 4).astype(int), minlength=4)
 
 

@@ -20,7 +20,7 @@ _FAR = 1e14  # bounds are (1e14, 1e14 + 1)
 
 
 def _running(rows) -> float:
-    """A sum one after another, as a loop adds."""
+    """Return a sum in the order of the rows, as by a loop."""
     return float(np.cumsum(rows)[-1])
 
 
@@ -29,10 +29,10 @@ FAR_FROM_BOUND = LaplaceNoise(lambda data: _running(data - _FAR), 1.0)
 
 
 def _tied_counts(data, is_centred: bool) -> np.ndarray:
-    """Numbers of rows nearest to 0 and to 1; some rows may lie in the middle.
+    """Return numbers of rows nearest to 0 and to 1; some rows may lie in the middle.
 
     Centring rows and centers by the rows' mean changes only the last bits of distances, but these
-    decide for all rows in the middle at once.
+    decide for all rows in the middle together.
     """
     mean = _running(data) / len(data) if is_centred else 0.0
     distances = np.abs((data[:, None] - mean) - (np.array([0.0, 1.0]) - mean))
@@ -70,7 +70,7 @@ def _in_precision_of_all(data) -> float:
 
 
 def _in_own_precision(data) -> float:
-    """The same, with each row in double precision."""
+    """This sum, with each row in double precision."""
     return float(np.where(np.isnan(data), 0.5, data - _OFFSET).sum())
 
 
@@ -133,7 +133,7 @@ def _entries(*entries) -> np.ndarray:
 _IDS = [2**53 + i for i in range(40)]
 _DAYS = [f"2020-01-{day:02d}" for day in range(1, 31)]
 
-_FRACTION = 1.0 / 64.0  # to which floats are exact at 1e14
+_FRACTION = 1.0 / 64.0  # resolution of floats at 1e14
 _ROWS = np.full(1000, _FAR + _FRACTION)
 _TIED = np.full(20, 0.5)
 _BETWEEN = np.full(100, _OFFSET + 0.3)

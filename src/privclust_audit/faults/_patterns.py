@@ -16,12 +16,12 @@ _CATEGORIES = np.arange(5)
 
 
 def _total(data) -> float:
-    """Sum of rows that are in [0, 1], or are clipped."""
+    """Return the sum of rows, clipped to [0, 1]."""
     return float(np.clip(data, 0.0, 1.0).sum())
 
 
 def _known_total(data) -> float:
-    """The same, but a row that is no number counts as 0."""
+    """Return this sum, with rows that are no numbers as 0."""
     return _total(np.nan_to_num(data))
 
 
@@ -33,7 +33,7 @@ def private_divisor(data, rng, n):
 
 @batched
 def noisy_divisor(data, rng, n):
-    """Both with noise, for half of the budget each."""
+    """A noisy sum and a noisy number, for half of the budget each."""
     return rng.laplace(_total(data), 2.0, n) / np.maximum(rng.laplace(len(data), 2.0, n), 1.0)
 
 

@@ -54,7 +54,7 @@ def svt_1(data, rng, n):
 
 @batched
 def svt_2(data, rng, n):
-    """The same, up to two answers above, with new noise for the threshold after the first."""
+    """`svt_1` for two answers above, with new noise for the threshold after the first."""
     return _compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 2, 4.0 / _CLAIM)[0]
 
 
@@ -85,7 +85,7 @@ def svt_6(data, rng, n):
 
 @batched
 def numerical_svt(data, rng, n):
-    """As the first with half of the budget; the released answer gets separate noise."""
+    """`svt_1` with half of the budget; the released answer gets separate noise."""
     marks, _ = _compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 1)
     fresh = rng.laplace(data, 2.0 / _CLAIM, (n, len(data)))
     return _with_value(marks, fresh)
@@ -93,13 +93,13 @@ def numerical_svt(data, rng, n):
 
 @batched
 def svt_3_and_4(data, rng, n):
-    """The third and the fourth together."""
+    """The faults of `svt_3` and `svt_4` together."""
     return np.hstack([svt_3.many(data, rng, n), svt_4.many(data, rng, n)])
 
 
 @batched
 def svt_halves(data, rng, n):
-    """The first twice, each with half of the budget."""
+    """`svt_1` twice, each with half of the budget."""
     halves = [_compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 1)[0] for _ in range(2)]
     return np.hstack(halves)
 

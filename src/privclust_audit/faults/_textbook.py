@@ -48,7 +48,7 @@ def noisy_max_value(data, rng, n):
 
 @batched
 def noisy_max_value_exponential(data, rng, n):
-    """The same with exponential noise, which is never below 0."""
+    """The largest answer with exponential noise, which is never below 0."""
     return (data + rng.exponential(2.0 / _CLAIM, (n, len(data)))).max(axis=1)
 
 
@@ -61,13 +61,13 @@ def noisy_max_fresh_value(data, rng, n):
 
 @batched
 def noisy_max_half_noise(data, rng, n):
-    """Noise for answers that all change in one direction, though they may change in both."""
+    """Noise for answers that all change in one direction, although they may change in both."""
     return rng.laplace(data, 1.0, (n, len(data))).argmax(axis=1)
 
 
 @batched
 def noisy_max_whole_noise(data, rng, n):
-    """The same with sufficient noise."""
+    """`noisy_max_half_noise` with sufficient noise."""
     return rng.laplace(data, 2.0, (n, len(data))).argmax(axis=1)
 
 
@@ -96,7 +96,7 @@ def truncated_geometric(data, rng, n):
 
 @batched
 def redrawn_geometric(data, rng, n):
-    """The same, drawn again until it is inside: the number of draws depends on the data."""
+    """Geometric noise, drawn again until inside: the number of draws depends on the data."""
     return rng.choice(6, p=_geometric(data, True), size=n)
 
 

@@ -14,8 +14,8 @@ from privclust.privacy.measurements import PRICE_TOLERANCE, Laplace
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._recorder import RecordedRelease
 
-_CLEARLY_BELOW = 1.0 - 1e-9  # by floats: no exact sum is needed
-_SLIGHT = 1e-5  # of the bound: an excess that six digits do not show
+_CLEARLY_BELOW = 1.0 - 1e-9  # below this part of the bound, no exact sum is needed
+_SLIGHT = 1e-5  # relative excess of the bound that six digits do not show
 _STEPS_TO_REPLACE = 2
 
 
@@ -101,7 +101,7 @@ class _Differences:
         if self._bits is None:
             moved = ones - others
         else:
-            whole = np.asarray(ones.astype(object) - others.astype(object))  # may leave 64 bits
+            whole = np.asarray(ones.astype(object) - others.astype(object))  # may exceed 64 bits
             moved = np.ldexp(whole.astype(float), -self._bits)
         moved = np.abs(np.ravel(moved) * self._weights)
         if name == "l1":
@@ -113,7 +113,7 @@ class _Differences:
         moved = self._fractions()
         if name == "l1":
             return float(sum(map(abs, moved), Fraction(0)) - bound)
-        if name == "l2":  # the square's, by the derivative where it is small
+        if name == "l2":  # from the excess of the square, by the derivative if small
             over = sum((each * each for each in moved), Fraction(0)) - bound * bound
             return float(over / (2 * bound))
         return float(max(map(abs, moved), default=Fraction(0)) - bound)

@@ -98,7 +98,7 @@ def known_noise(
 
 
 def _changes(one: RecordedRelease, other: RecordedRelease) -> np.ndarray:
-    """Changes of entries in units of their noise, one for each noise value (m,)."""
+    """Return changes of entries in units of their noise, one for each noise value (m,)."""
     if one.value is None or other.value is None:
         return np.array([np.nan])
     shape = np.shape(one.released)

@@ -18,15 +18,15 @@ CELLS: tuple[Any, ...] = (
     None, math.nan, "unknown", "3", "", 10**400, -(10**400), Decimal("0.5"), True, 1j, b"\xff",
     datetime.datetime(2020, 1, 1), np.datetime64("2020-01-01"), np.float32(0.1), [], (1.0, 2.0), {},
 )  # fmt: skip
-"""Cells that have no place in a column of numbers, and some that have."""
+"""Cells that are no numbers, and some that are."""
 IDS: tuple[Any, ...] = (
     None, math.nan, "unknown", "", 0.5, -1, 10**30, np.float32(0.5), Decimal("0.5"), True, (1, 2),
     datetime.date(2020, 1, 1), np.datetime64("NaT", "s"), b"u7",
 )  # fmt: skip
-"""IDs of other kinds than those of other records."""
-_LARGE = 2**53  # from here on floats do not tell whole numbers apart
+"""IDs of unusual kinds."""
+_LARGE = 2**53  # from here on floats cannot represent all integers
 Written = Callable[[tuple[Any, ...], bool], tuple[Any, ...]]
-"""Of arguments of a fit, and whether they are of the neighbour."""
+"""A function of arguments of a fit, and whether they are those of the neighbour."""
 
 
 def as_they_are(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:

@@ -47,7 +47,7 @@ class _Noise(np.ndarray):
             if out is not None:
                 np.copyto(kwargs["out"][0], result)
                 result = kwargs["out"][0]
-        elif ufunc in (np.multiply, np.true_divide, np.negative):  # noise that is scaled by hand
+        elif ufunc in (np.multiply, np.true_divide, np.negative):  # noise scaled by the caller
             factor = values[0] if values else 1.0
             result = _with_pending(result, _rescaled(pending, ufunc, factor, result))
         else:
@@ -162,7 +162,7 @@ def _of_opendp(recorder, kind):
             return result
         try:
             scale = 1.0 / float(self.map(1))
-        except Exception:  # of another metric: nothing is known
+        except Exception:  # another metric: the sensitivity is unknown
             scale = np.nan
         return recorder.record(
             measurement=None,
@@ -177,7 +177,7 @@ def _of_opendp(recorder, kind):
 
 
 def _noise(recorder, name, default, drawn, args, kwargs):
-    """Return a draw that is recorded when it meets its value; not within a measurement."""
+    """Return a draw that is recorded once it is added to a value; not within a measurement."""
     if recorder.is_inside:
         return drawn
     if default is None:
@@ -188,7 +188,7 @@ def _noise(recorder, name, default, drawn, args, kwargs):
         scale = kwargs.get("scale", args[1] if len(args) > 1 else default)
     loc = kwargs.get("loc", args[0] if args and name in ("laplace", "normal") else 0.0)
     seen, scale = f"NumPy's {name}", np.asarray(scale, dtype=np.float64)
-    if isinstance(loc, np.ndarray | np.generic | list) or loc != 0.0:  # noise about the value
+    if isinstance(loc, np.ndarray | np.generic | list) or loc != 0.0:  # the location is the value
         value = np.broadcast_to(np.asarray(loc, dtype=np.float64), np.shape(drawn))
         return _Pending(recorder, seen, scale, drawn - value)(np.array(value), drawn)
     return _with_pending(drawn, _Pending(recorder, seen, scale, drawn))
@@ -202,7 +202,7 @@ def _with_pending(drawn, pending):
 
 
 def _rescaled(pending, ufunc, factor, result):
-    """Return what noise is after it was multiplied, divided or negated."""
+    """Return noise after multiplication, division or negation."""
     if ufunc is np.negative:
         pending.noise = result
         return pending

@@ -63,7 +63,7 @@ def _compared(one, other, path, seen, depth=0):
     """Yield the paths at which two objects differ."""
     if one is other or depth > _DEEPEST or (id(one), id(other)) in seen:
         return
-    seen[id(one), id(other)] = one, other  # kept alive, so that no number comes twice
+    seen[id(one), id(other)] = one, other  # kept alive, so that IDs are unique
     if type(one) is not type(other):
         yield path, f"{_kind(other)} in place of {_kind(one)}"
         return
@@ -119,7 +119,7 @@ def _things(one, other, path, seen, depth):
 
 
 def _bits(number):
-    """Return a number's bits: NaN is itself, and -0 is not 0."""
+    """Return the bits of a number: NaN equals NaN, and -0 differs from 0."""
     if isinstance(number, np.generic):
         return number.tobytes()
     return struct.pack("dd", complex(number).real, complex(number).imag)

@@ -38,9 +38,9 @@ OUTPUT, EXCEPTION, GUARANTEE = "output", "exception", "guarantee"
 NOISE, CLAIM = "noise", "claim"
 VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell"
 NOT_LOOKED_INTO = "not looked into"
-_MOST_PATHS = 3  # that a message names
+_MOST_PATHS = 3  # most paths that a message names
 RUNS_WITH_GENERATOR = 3
-"""That a look at one pair takes where the subject takes a generator; else 2."""
+"""Runs for one pair if the subject takes a generator; otherwise 2."""
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ def _held_against(claim, common, first):
 
 
 def _outlives(second, first):
-    """Whether a replay reached a release that an error prevented in the first run."""
+    """Return whether a replay reached a release that an error prevented in the first run."""
     return first.error is not None and len(second.releases) > len(first.releases)
 
 
@@ -385,7 +385,7 @@ def _origin(error):
 
 
 def _sets_errors_apart(first, second):
-    """Whether the guarantee of a run excludes errors for rows outside of the bounds."""
+    """Return whether the guarantee of a run excludes errors for rows outside the bounds."""
     guarantees = [one.guarantee for one in (first, second)]
     return any(g is not None and ERRORS_TELL in g.caveats for g in guarantees)
 
@@ -438,7 +438,7 @@ def _of_guarantees(run):
     for price in {*made, *stated}:
         flawed = price[1:] == (None,)
         if free[price[0]] and made[price] == stated[price] + free[price[0]]:
-            free[price[0]] = 0  # its loss is held against that of all releases together
+            free[price[0]] = 0  # its loss is compared with that of all releases together
             continue
         if made[price] != stated[price] and not (flawed and stated[price]):
             first = next(

@@ -28,8 +28,8 @@ from privclust_audit.inside._pair import Run, Settings, run
 from privclust_audit.inside._recorder import RecordedRelease
 
 _LARGEST_SEED = 2**63
-_SAME_CHANGE = 1e-6  # of the noise: rows' shares are rounded, to 2^-30 and less
-_CHUNK = 2_000_000  # numbers of noise at once
+_SAME_CHANGE = 1e-6  # difference of equal changes by rounding to 2^-30, in units of the noise
+_CHUNK = 2_000_000  # noise values drawn at a time
 
 
 class ReleasedRatio:
@@ -145,9 +145,9 @@ class Shift:
         )
 
     def is_like(self, other: Shift) -> bool:
-        """Whether the ratio has the same distribution in another fit.
+        """Return whether the ratio has the same distribution in another fit.
 
-        For Gaussian noise, which has no direction, this depends on the length of the change; for
+        For Gaussian noise, which is isotropic, this depends on the length of the change; for
         Laplace noise on the sizes of its entries.
         """
         if self.noise != other.noise:
@@ -168,7 +168,7 @@ class Shift:
         released = kind.release(self.noise, value, rng, *weight)  # type: ignore[arg-type]
         noise = (released - _floats(self.values[which])) * self.weight / self.noise.scale
         sign = 1.0 if which == 0 else -1.0
-        gap = sign * self.change  # the release lies this far from the other value, minus noise
+        gap = sign * self.change  # the release minus the other value and the noise
         both = (noise**2, (noise + gap) ** 2) if kind is Gaussian else np.abs((noise, noise + gap))
         halves = 2.0 if kind is Gaussian else 1.0
         return sign * ((both[1] - both[0]) / halves).reshape(n, -1).sum(axis=1)

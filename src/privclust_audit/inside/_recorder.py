@@ -75,7 +75,7 @@ class RecordedRelease:
         return "unknown" if self.value is None else f"{self.value.shape}, {self.value.dtype}"
 
     def differs(self, other: RecordedRelease) -> str:
-        """Return differences of two releases that data must not decide; empty if there are none."""
+        """Return differences of two releases that must not depend on data; empty if none."""
         if self.where != other.where:
             return f"it is asked for at {other.where} in place of {self.where}"
         if self.mechanism != other.mechanism:
@@ -90,14 +90,14 @@ class RecordedRelease:
 
 
 class Diverged(BaseException):
-    """The replay made another release than recorded: nothing after it can be compared."""
+    """The replay made a different release: nothing after it can be compared."""
 
 
 class Recorder:
     """The records of a block `recording`.
 
-    `releases` is the list of them, in order; `loose` names recorded draws that were added to
-    nothing, `laws` those with possibly data-dependent distributions.
+    `releases` lists them, in order. `loose` names recorded draws that were not added to anything,
+    `laws` those with possibly data-dependent distributions.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Recorder:
         return _copied(released)
 
     def _compare(self, own):
-        """End the replay if the release is not the recorded one."""
+        """End the replay if the release differs from the recorded one."""
         if own.order >= len(self._frozen):
             self.divergence = "a release more is made"
         else:
@@ -277,7 +277,7 @@ def _without_noise(measurement, value, result):
     if measurement is None:
         is_plain = isinstance(result, np.ndarray | np.floating)
         return np.broadcast_to(value, np.shape(result)).copy()[()] if is_plain else result
-    if isinstance(result, int):  # the likeliest candidate
+    if isinstance(result, int):  # the most likely candidate
         return int(np.argmax(value))
     return np.asarray(value).astype(np.asarray(result).dtype).reshape(np.shape(result))[()]
 

@@ -39,12 +39,12 @@ from privclust_audit.inside._situations import (
 )
 from privclust_audit.inside._subject import fit_of, takes
 
-_AT_ONCE = 4  # neighbours of one data set: its run is recorded once
-_CLIMB_PART = 0.4  # of all pairs
+_AT_ONCE = 4  # neighbours of one data set, whose run is recorded once
+_CLIMB_PART = 0.4  # fraction of the pairs for the climb
 _ENTRIES_PART = 0.2
 _OWN_NOISE = 8  # one data set in this number is run with the subject's own source of noise
-_NEIGHBOUR_MOVES = 0.8  # of moves; one of the first data set needs another recording
-_TRIES = 4  # to find a data set that the subject takes
+_NEIGHBOUR_MOVES = 0.8  # fraction of moves of neighbours; others need another recording
+_TRIES = 4  # attempts to find a data set that the subject accepts
 _LARGEST_SEED = 2**31
 
 
@@ -113,7 +113,7 @@ class InsideResult:
     n_pairs : int
         Number of compared pairs.
     n_refused : int
-        Of these, pairs with the same error in both runs.
+        Number of these with the same error in both runs.
     sites : dict
         The `Site` of each place that requested a release.
     remarks : dict
@@ -180,10 +180,10 @@ def look_inside(
 ) -> InsideResult:
     """Search for neighbours that break the guarantee of a recorded fit.
 
-    Every pair is two runs, the second with the releases of the first: see `inspect_pair`. Pairs are
-    of kinds that have broken fits before (as many rows as clusters, none, ties, an empty cluster,
-    bounds or a start far from the origin, extreme rows, one row across a block); then moved to
-    increase the change of each release, relative to its sensitivity.
+    Every pair is two runs, the second with the releases of the first: see `inspect_pair`. The first
+    pairs are of kinds that have broken fits before (as many rows as clusters, none, ties, an empty
+    cluster, bounds or a start far from the origin, extreme rows, one row across a block). They are
+    then moved to increase the change of each release, relative to its sensitivity.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def look_inside(
     n_features : int
         Number of columns of generated rows.
     neighbours : {"replace_one", "add_remove"} or None
-        None: that of the subject's guarantee, else ``"replace_one"``.
+        None: that of the subject's guarantee, or ``"replace_one"``.
     grouped : bool
         Whether the fit takes ``(X, y, groups)``, and a neighbour differs in a group of rows.
     any_rows : bool
@@ -368,7 +368,7 @@ class _Search:
         self._note(report)
         for violation in report.violations:
             self._add(violation, name, pair, first.settings.parameters)
-        if first.written is not as_they_are:  # the difference is an entry, which no step moves
+        if first.written is not as_they_are:  # the difference is an entry that cannot be moved
             return
         for place, change in enumerate(report.changes):
             part = 0.0 if math.isnan(change.part) else change.part
@@ -409,7 +409,7 @@ class _Search:
         else:
             side = 0 if len(data) > len(neighbour) else 1
         both = [list(data), list(neighbour)]
-        if rng.random() < 0.25 and min(map(len, both)) > 1:  # a row that both have
+        if rng.random() < 0.25 and min(map(len, both)) > 1:  # a row of both data sets
             common = _common(both, differing, rng)
             if common is not None:
                 ours, theirs = common

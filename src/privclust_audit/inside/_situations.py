@@ -14,12 +14,12 @@ from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._entries import CELLS, IDS, Written, as_they_are, with_cells, with_ids
 
 Records = list[np.ndarray]
-"""A data set as what is protected: each a row (1, d) or all rows of a group (r, d)."""
+"""A data set by protected units: each a row (1, d) or all rows of a group (r, d)."""
 
-_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # where kernels change their way, cheaply
+_BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # block sizes of kernels
 _LARGEST = float(np.finfo(np.float64).max)
 _ROWS_OF_A_GROUP = 4
-_TIED_STARTS = 4  # in a turn of all kinds: whether rounding breaks a tie is a matter of the start
+_TIED_STARTS = 4  # tied starts per turn: rounding breaks some ties only
 _EXTREME = (
     math.nan, math.inf, -math.inf, _LARGEST, -_LARGEST, 1e300, 1e101, 1e37, 5e-324, 1e-300, -0.0,
 )  # fmt: skip
@@ -264,7 +264,7 @@ def _one_alone(ground, rng, m):
 
 
 def _across_a_block(ground, rng, m):
-    """As many rows as one block of the kernels, and one more or less."""
+    """The number of rows of a kernel's block, and one more or less."""
     n = int(rng.choice(_BLOCKS))
     value = row(ground, rng) if rng.random() < 0.5 else None
     data = _crowd(ground, rng, n, value)
@@ -338,7 +338,7 @@ def _tied_starts(ground, rng, m):
         diagonal = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))
     n = 1 if rng.random() < 0.5 else int(rng.choice(_BLOCKS[:9]))
     data = _crowd(ground, rng, n, diagonal)
-    if ground.relation is Neighbours.ADD_REMOVE:  # one neighbour: another start is worth more
+    if ground.relation is Neighbours.ADD_REMOVE:  # few neighbours: other starts find more
         comes = [[*data, group(ground, rng, diagonal)]]
     else:
         comes = neighbours_of(ground, rng, data, m)

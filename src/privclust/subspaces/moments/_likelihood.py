@@ -92,7 +92,7 @@ class Likelihood:
             residual = self._whitened(self._data - self._mean(union))
             precision, pull = self._priors(union)
             hessian = jacobian.T @ jacobian + np.diag(precision)
-            hessian[np.diag_indices(len(hessian))] *= 1.0 + 1e-9
+            hessian[np.diag_indices(len(hessian))] *= 1.0 + 1e-9  # never singular
             step = np.linalg.solve(hessian, jacobian.T @ residual + precision * pull)
             for _ in range(_HALVINGS):
                 trial = self._moved(union, complements, step)
@@ -124,7 +124,7 @@ class Likelihood:
     def information(self, union: Union, complements: np.ndarray) -> np.ndarray:
         """Return the precision of all tangents (k, d - q, q), raveled, other parameters unknown."""
         _, whole, p = self._at(union, complements)
-        across = whole[:p, p:]
+        across = whole[:p, p:]  # Schur complement: other parameters are unknown
         return whole[:p, :p] - across @ np.linalg.solve(whole[p:, p:], across.T)
 
     def errors(self, union: Union, complements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -240,6 +240,7 @@ class Likelihood:
         bases, spreads = turned.bases, turned.spreads
         if not self.is_even:
             inside = np.einsum("kt,tij->kij", inward.reshape(k, -1), within)
+            # eigenvectors of the changed factor become the new basis
             values, vectors = np.linalg.eigh(inside + spreads[:, :, None] * np.eye(q))
             values = np.maximum(values[:, ::-1], _LEAST_SPREAD)
             bases, spreads = bases @ vectors[:, :, ::-1], values * q / values.sum(1, keepdims=True)

@@ -234,7 +234,7 @@ def _add_shortened(along: np.ndarray, across: np.ndarray, radius: float, total: 
             inside += along[i, j] * along[i, j]
         for j in range(across.shape[1]):
             outside += across[i, j] * across[i, j]
-        length = np.sqrt(inside * outside)
+        length = np.sqrt(inside * outside)  # the Frobenius norm of R, which has rank 1
         factor = radius / length if length > radius else 1.0
         for a in range(across.shape[1]):
             for b in range(q):
@@ -264,6 +264,7 @@ def combined(
     ]
     n_rows = decoded.weights * n_samples
     at_levels = np.array([level.factors for level in levels]) / decoded.weights[:, None]
+    # for each cluster, the simulated share of squares outside that fits the released f and g
     nearest = ((at_levels - factors / n_rows[:, None]) ** 2).sum(axis=2).argmin(axis=0)
     here = _Simulated(
         *(
@@ -278,6 +279,7 @@ def combined(
     estimates = sums / np.where(slopes > 0, slopes, 1.0)[:, None, :]
     tangents = (weights @ estimates.ravel()).reshape(estimates.shape)
     union = decoded.union.turned(tangents, decoded.complements)
+    # rotate the complements with the subspaces, and keep their signs
     back = decoded.complements - decoded.subspaces @ tangents.transpose(0, 2, 1)
     back -= union.bases @ (union.bases.transpose(0, 2, 1) @ back)
     complements = np.linalg.qr(back)[0]
@@ -323,6 +325,7 @@ def _simulated(
                 factors[r, c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
     squares, factors = squares / (_N_ROWS * _N_UNIONS), factors / (_N_ROWS * _N_UNIONS)
     energy = (tangents**2).sum(axis=(0, 2))
+    # least squares of the sums on T; beyond sampling, the residual is a bias
     slopes = np.maximum((sums * tangents).sum(axis=(1, 3)) / energy, 0.0)
     left = ((sums - slopes[:, None, :, None, :] * tangents) ** 2).mean(axis=(1, 3))
     bias = np.maximum(left - squares / _N_ROWS, 0.0)
@@ -345,7 +348,7 @@ def _weighed(
     weights depend only on noise and on the nonlinearity of rounds in T.
     """
     of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
-    of_sketch = np.linalg.inv(decoded.by_noise)
+    of_sketch = np.linalg.inv(decoded.by_noise)  # precisions add up
     by_noise = np.linalg.inv(of_sketch + np.diag(of_noise))
     weights = by_noise * of_noise
     together = by_noise @ of_sketch @ _root(decoded.by_rows) + weights * of_rows

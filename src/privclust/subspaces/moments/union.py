@@ -102,6 +102,7 @@ def _deviations_of(spreads: np.ndarray) -> np.ndarray:
         return np.ones(len(target))
     squares = np.random.default_rng(0).standard_normal((_N_PROBES, len(target))) ** 2
     variances = target.copy()
+    # fixed point: scale each variance until rows of norm 1 have the target moments
     for _ in range(_N_TURNS):
         rows = squares * variances
         moments = (rows / rows.sum(axis=1, keepdims=True)).mean(axis=0)
