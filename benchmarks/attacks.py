@@ -18,7 +18,7 @@ SWEPT = (  # name, start and pair of audit_sweeps
 )
 HEAD = (
     "| | case | claim | claimed (epsilon, delta) | epsilon at least | delta at least | verdict | "
-    "runs | CPU s |"
+    "runs |"
 )
 
 
@@ -38,7 +38,6 @@ def attacks():
                 audit._lower(case.delta_at_least),
                 verdict,
                 f"{case.draws:,}",
-                f"{case.cpu_seconds:.1f}",
             )
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
