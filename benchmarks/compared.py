@@ -1,7 +1,7 @@
 """Private k-means of other tools and of privclust, on the same tables with the same bounds.
 
-The other tools are no dependencies: run this in an environment of its own, with the group
-`compared` of pyproject.toml installed and the project on the path:
+The other tools are no dependencies: run this in an environment of its own, in which
+``pip install . --group compared`` has installed the group of pyproject.toml (pip 25.1 or newer):
 ``OMP_NUM_THREADS=1 PYTHONPATH=src:benchmarks python benchmarks/compared.py --into
 docs/compared.md``. It takes all tables of the half "show" of `collection` with 1,000 to 100,000
 rows. No constant of privclust was chosen on them. Each column lies between -1 and 1, and these
@@ -40,7 +40,7 @@ REPLACED = f"{APPROXIMATE}, rows replaced"
 
 def fit_diffprivlib(X: np.ndarray, k: int, epsilon: float, seed: int) -> np.ndarray:
     """Return the centers of diffprivlib's KMeans, with bounds, as its documentation asks."""
-    from diffprivlib.models import KMeans  # pip install --group compared
+    from diffprivlib.models import KMeans  # of the group compared
 
     return KMeans(k, epsilon=epsilon, bounds=(-1.0, 1.0), random_state=seed).fit(X).cluster_centers_
 
