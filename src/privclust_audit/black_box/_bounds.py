@@ -50,10 +50,10 @@ def delta_bound(low, high, epsilon: float) -> np.ndarray:
 def renyi_bound(low, high, order: float) -> np.ndarray:
     r"""Return the Renyi divergence that an event with P(A) >= low > high >= P'(A) implies.
 
-    The divergence of the two outputs is at least that of "A or not", two Bernoulli laws p and p',
-    :math:`\ln(p^a p'^{1-a} + (1-p)^a (1-p')^{1-a}) / (a-1)` (data processing), which grows with p
-    and falls with p' if p > p'. The result is the larger of the two directions, which a claim both
-    covers; 0 if low <= high.
+    The divergence of the two outputs is at least that of the Bernoulli distributions p and p' of
+    "A or not", :math:`\ln(p^a p'^{1-a} + (1-p)^a (1-p')^{1-a}) / (a-1)` (data processing). This
+    grows with p and falls with p' if p > p'. The result is the larger of the two directions, both
+    covered by a claim; 0 if low <= high.
     """
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     low, high = np.where(low > high, [low, high], 0.5)  # equal distributions: no divergence

@@ -181,8 +181,8 @@ def look_inside(
     """Search for neighbours that break the guarantee of a recorded fit.
 
     Every pair is two runs, the second with the releases of the first: see `inspect_pair`. The first
-    pairs are of kinds that have broken fits before (as many rows as clusters, none, ties, an empty
-    cluster, bounds or a start far from the origin, extreme rows, one row across a block). They are
+    pairs are of kinds that have broken fits before: as many rows as clusters, none, ties, an empty
+    cluster, bounds or a start far from the origin, extreme rows, one row across a block. They are
     then moved to increase the change of each release, relative to its sensitivity.
 
     Parameters

@@ -2,8 +2,8 @@ r"""The last round: a noisy measurement of the rows' deviation from decoded subs
 
 A sketch gives the subspaces to within a small angle. A row then need not change a release by more
 than such an angle. With a decoded basis U and its complement V, a row x of the cluster gives
-:math:`R = V'x\, x'U`, clipped to Frobenius norm r, and the sums of R over the rows of each cluster
-are released. If the true subspace is U + V T, R is :math:`T\, U'x\, x'U` plus noise orthogonal to
+:math:`R = V'x\, x'U`, clipped to Frobenius norm r. The sums of R over the rows of each cluster are
+released. If the true subspace is U + V T, R is :math:`T\, U'x\, x'U` plus noise orthogonal to
 the subspace, so that the sums determine T.
 
 **Exact.** U depends on an earlier release only. Rows are multiples of 2^-16, bases of 2^-30, so
