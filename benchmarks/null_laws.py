@@ -1,6 +1,6 @@
 """How often `n_clusters="auto"` finds clusters where there are none, and misses those there are.
 
-    python benchmarks/null_laws.py --log nulls.csv --into docs/results/frontier.md
+    python benchmarks/null_laws.py --log nulls.csv --into docs/results/frontier_details.md
 
 Each of twenty laws has no clusters: its density has one mode, or is uniform on a convex set.
 20,000 rows of each are drawn from `--seeds` seeds, and fitted at epsilon = 0.25, 1 and 4 with

