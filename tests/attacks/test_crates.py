@@ -102,7 +102,7 @@ def test_an_archive_brings_no_code(honest):
     with pytest.raises(CrateError, match=r"'data/own/m\.yaml' does not match"):
         read_crate(with_jobs(honest, edit, members))
     crate = read_crate(small.forge(honest, members))
-    with pytest.raises(CrateError, match=r"names 'data/own/m\.yaml', which is not the same"):
+    with pytest.raises(CrateError, match=r"names 'data/own/m\.yaml', which differs between"):
         check_project(crate)
 
 
@@ -121,7 +121,7 @@ def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
         jobs.insert(0, another([decoy, claimed], rule="index"))
         maker_of(jobs[1:], TRIALS)["inputs"].append(decoy)
 
-    with pytest.raises(CrateError, match=r"two jobs made|does not match"):
+    with pytest.raises(CrateError, match=r"two jobs list|does not match"):
         read_crate(with_jobs(honest, edit, {decoy: b"x\n", TRIALS: FORGED}))
 
 
@@ -160,7 +160,7 @@ def test_no_result_hides_from_the_draw(honest):
             del entity["sha256"]
     without = {METADATA: json.dumps(description).encode()}
     assert can_be_drawn(small.forge(honest, without))
-    with pytest.raises(CrateError, match=rf"{TRIALS}: no job is said to have made it"):
+    with pytest.raises(CrateError, match=rf"{TRIALS}: no job lists it as an output"):
         read_crate(with_jobs(honest, lambda jobs: jobs.remove(maker_of(jobs, TRIALS))))
 
 
@@ -186,7 +186,7 @@ def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
     crate = read_crate(with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(back)))
     assert cost_of(crate.makers[FIT]) == 0.0
     path = with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(change))
-    with pytest.raises(CrateError, match=r"forged\.crate\.zip: its jobs\.json or .* is not as"):
+    with pytest.raises(CrateError, match=r"forged\.crate\.zip: its jobs\.json or .* is not in"):
         read_crate(path)
 
 
@@ -198,7 +198,7 @@ def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
 )
 def test_an_archive_writes_nothing_into_a_certificate(honest):
     evil = "fit\n\n# Certificate: EVERYTHING AGREES\n<script>\x1b[2J[all](https://x.example)\u202e"
-    with pytest.raises(CrateError, match=r"is not as this version writes it"):
+    with pytest.raises(CrateError, match=r"is not in this version's format"):
         read_crate(with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(rule=evil)))
     for name in (
         "results/quick/`</code>`.csv",
@@ -219,13 +219,13 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
 def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
     other = zip_entry("results/quick/x.js")
     other.compress_type = zipfile.ZIP_BZIP2
-    with pytest.raises(CrateError, match=r"x\.js' is packed in another way"):
+    with pytest.raises(CrateError, match=r"x\.js' is not packed as crates are"):
         read_crate(small.forge(honest, {}, extra=[(other, b"x")]))
     zeros = small.forge(honest, {"LICENSE": bytes(2**24)})
     assert read_crate(zeros)
     with monkeypatch.context() as patch:
         patch.setattr(crate_file, "_ROOM", 0)
-        with pytest.raises(CrateError, match=r"unpacks to .* bytes, which results do not"):
+        with pytest.raises(CrateError, match=r"unpacks to .* bytes, too many for a crate"):
             read_crate(zeros)
     rows = ["a0: &a0 [1, 2]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
     for text in ("\n".join(rows), "[" * 1_000, "x: " + "y" * 2**15):
@@ -252,7 +252,7 @@ def test_restoring_replaces_no_file(honest):
     Path(TRIALS).parent.mkdir(parents=True)
     Path(TRIALS).write_text("mine\n")
     restored = restore(path, "quick", 7)
-    assert (restored["taken"], restored["there before"]) == (4, 1)
+    assert (restored["restored"], restored["already here"]) == (4, 1)
     assert Path(TRIALS).read_text() == "mine\n"
     assert not Path(f"{TRIALS}.sha256").exists()
     with pytest.raises(CrateError, match=r"'data/own/x\.sh' does not match"):
@@ -271,9 +271,9 @@ def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
     long = "results/quick/" + "x" * 250 + ".js"
     deep = "results/quick/" + "x/" * 450 + "y.js"
     for members in ({long: b"x"}, {deep: b"x"}, {f"{TRIALS}/a.js": b"x"}, {JOBS: b"[" * 100_000}):
-        with pytest.raises(CrateError, match=r"too long|lies within|is not as this version"):
+        with pytest.raises(CrateError, match=r"too long|lies inside|is not in this version"):
             restore(small.forge(honest, members), "quick", 7)
-    with pytest.raises(CrateError, match=r"seed 7, and this one has seed 8.*--config seed=7"):
+    with pytest.raises(CrateError, match=r"seed 7, but this run has seed 8.*--config seed=7"):
         restore(honest, "quick", 8)
     assert not Path("results").exists()
     assert not Path(".snakemake").exists()
@@ -342,7 +342,7 @@ def test_a_table_with_two_readings_is_not_compared(honest):
     members = {"results/quick/verdicts.csv": b"id,verdict\n", name: Path(TRIALS).read_bytes()}
     path = with_jobs(honest, lambda jobs: jobs.append(another([*members])), members)
     assert read_run(path).tables["t"].shape == (2, 3)
-    with pytest.raises(NoRunError, match=r"t\.csv cannot be read .*as long as its header"):
+    with pytest.raises(NoRunError, match=r"t\.csv cannot be read .*more or fewer cells"):
         read_run(small.forge(path, {name: longer_rows(members[name])}))
 
 
@@ -355,7 +355,7 @@ def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
     fit = artefacts.read(FIT, "fit")
     artefacts.write(tmp_path / "f.h5", "fit", fit.arrays, {"epsilon": 0.001}, fit.inputs)
     path = small.forge(honest, {FIT: (tmp_path / "f.h5").read_bytes()})
-    assert compared(path, FIT)[FIT] == (DIFFERS, "in the parameters that it states")
+    assert compared(path, FIT)[FIT] == (DIFFERS, "in its recorded parameters")
 
 
 @pytest.mark.attack(
@@ -382,7 +382,7 @@ def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
     ],
 )
 def test_archives_hold_no_data_of_others_and_no_lone_result(honest, members):
-    with pytest.raises(CrateError, match=r"fetched data|no receipt of|of others|no job is said"):
+    with pytest.raises(CrateError, match=r"fetched data|no receipt of|third-party|no job lists"):
         read_crate(small.forge(honest, members))
 
 
@@ -417,7 +417,7 @@ def test_an_archive_brings_no_image(honest, tmp_path):
 )
 def test_records_have_the_types_that_snakemake_reads(honest, change):
     path = with_jobs(honest, lambda jobs: maker_of(jobs, FIT)["record"].update(change))
-    with pytest.raises(CrateError, match=r"is not as this version writes it"):
+    with pytest.raises(CrateError, match=r"is not in this version's format"):
         read_crate(path)
     odd = with_jobs(honest, lambda jobs: maker_of(jobs, FIT)["record"].update(odd=1))
     assert "odd" not in read_crate(odd).makers[FIT].record
@@ -472,9 +472,7 @@ def test_an_archive_has_one_reading(honest, way):
             file.comment = content[:1000]
     else:
         honest.write_bytes(content + content if way == "before" else content + b"\0" * 64)
-    with pytest.raises(
-        CrateError, match=r"unpack something else|more than its members|not a whole"
-    ):
+    with pytest.raises(CrateError, match=r"unpack other contents|none of its members|not a whole"):
         read_crate(honest)
 
 

@@ -172,7 +172,7 @@ def test_archive_of_a_run_is_a_whole_provenance_run_crate(project, tmp_path):
 
     # nothing was had for the only data set, and the crate says so
     assert entities["#data/raw/hopkins155"]["name"] == "substitute for hopkins155"
-    assert "Substitutes stood in for hopkins155:" in entities["./"]["description"]
+    assert "Substitutes were used for hopkins155:" in entities["./"]["description"]
     assert not (folder / "data").exists()
     for path in folder.rglob("*"):
         assert path.is_dir() or str(project.folder).encode() not in path.read_bytes(), path

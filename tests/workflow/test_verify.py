@@ -81,7 +81,7 @@ def test_jobs_done_again_agree_and_the_project_stays_as_it_is(made_up):
     text = (made_up.folder / "certificate/codecheck.yml").read_text()
     document = yaml.safe_load(text)
     assert {entry["file"] for entry in document["manifest"]} == set(outcomes)
-    assert "3 of the run's 10 jobs were done again" in document["summary"]
+    assert "3 of the run's 10 jobs were repeated" in document["summary"]
     assert document["agrees"]
     assert document["archive"]["substitutes"] == ["listed"]
     assert str(made_up.folder) not in text
@@ -136,13 +136,13 @@ def test_data_of_others_are_fetched_again_or_nothing_agrees(undisturbed, tmp_pat
     assert "8 jobs drawn, 1 needed before them" in said  # the page is not drawn
     assert {"data/prepared/listed.h5", FIT, OTHER_FIT} <= outcomes.keys()
     assert set(outcomes.values()) == {"same bytes"}
-    assert "9 of the run's 10 jobs were done again" in said
+    assert "9 of the run's 10 jobs were repeated" in said
     project.mirror.rename(tmp_path / "away")
     project.mirror.mkdir()
     code, outcomes, said = verify(project, CRATE, "--jobs", 20)
     assert code == 1, said
     assert set(outcomes.values()) == {"not recomputed"}
-    assert "0 of the run's 10 jobs were done again" in said
+    assert "0 of the run's 10 jobs were repeated" in said
     assert "listed cannot be had" in said  # what the job itself said
     assert str(project.mirror) not in said
 
@@ -163,7 +163,8 @@ def test_what_was_edited_is_made_and_the_rest_is_taken(made_up, tmp_path):
     project.edit("workflow/scripts/evaluate.py", "sum them up", "add them up")
     said = project.run("--cores", "2", "--config", f"restore={made_up.folder / CRATE}")
     # metrics with their tables, the drawing, the verdicts and the page are made
-    assert "6 taken, 0 there before, 0 not in the crate, 4 of other code or inputs here" in said
+    counts = "6 restored, 0 already here, 0 not in the crate, 4 with other code or inputs here"
+    assert counts in said
     assert project.results() == made_up.results()
     with pytest.raises(AssertionError, match="is of a run with effort quick"):
         project.run("-n", "--config", f"restore={made_up.folder / CRATE}", "effort=paper")

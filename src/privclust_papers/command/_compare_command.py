@@ -24,9 +24,9 @@ def add_to(commands) -> None:
         "compare",
         _run,
         summary="compare two runs of the papers",
-        description="Compare two finished runs: verdicts, and the numbers behind each figure and "
-        "table, by their ids. What says how long something took is left out. Exit code 0 if "
-        "nothing differs, 1 if something does, 2 if a run cannot be read.",
+        description="Compare the verdicts of two finished runs, and the numbers behind each figure "
+        "and table. Times are ignored. Exit code 0 if nothing differs, 1 if something does, 2 if a "
+        "run cannot be read.",
     )
     add = parser.add_argument
     runs = "a folder results/EFFORT, or an archive of a run (.zip)"
@@ -45,9 +45,9 @@ def add_to(commands) -> None:
         type=number,
         default=0.0,
         metavar="T",
-        help="or if |a - b| is at most T; default: 0",
+        help="they are also equal if |a - b| is at most T; default: 0",
     )
-    add("--json", action="store_true", help="all of it as JSON, in place of a text")
+    add("--json", action="store_true", help="print all differences, as JSON instead of text")
 
 
 def _run(args) -> int:
@@ -104,4 +104,4 @@ def _listed(differences: Sequence[Difference], most: int) -> list[str]:
         for d in differences[:most]
     ]
     more = len(differences) - most
-    return [*lines, f"  and {more:,} more, which --json has"] if more > 0 else lines
+    return [*lines, f"  and {more:,} more (--json prints all)"] if more > 0 else lines

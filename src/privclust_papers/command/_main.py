@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of both commands; the documentation uses it as well."""
-    whole = Parser(prog="privclust-papers", description="Runs of the papers, checked and compared.")
+    whole = Parser(prog="privclust-papers", description="Check and compare runs of the papers.")
     whole.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _verify_command.add_to(commands)

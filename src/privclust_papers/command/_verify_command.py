@@ -18,24 +18,36 @@ def add_to(commands) -> None:
         commands,
         "verify",
         _run,
-        summary="check an archived run, and do some of its jobs again",
-        description="Check all checksums of an archive of a run (a crate, .zip), draw jobs at "
-        "random in proportion to what they took, do them again, hold the results against the "
-        f"archive, and write a certificate into the folder {_FOLDER}. To be run in the project's "
-        "folder, at the version of the archive. Exit code 0 if all that was recomputed agrees, 1 "
-        "if something does not or could not be recomputed, 2 if the archive cannot be used.",
+        summary="check an archived run, and repeat some of its jobs",
+        description="Check all checksums of an archive of a run (a crate, .zip). Draw jobs at "
+        "random with probabilities proportional to their CPU times, repeat them, and compare the "
+        f"results with the archive. Write a certificate into the folder {_FOLDER}. Run this in the "
+        "project's folder, at the version of the archive. Exit code 0 if all recomputed results "
+        "agree, 1 if one differs or could not be recomputed, 2 if the archive cannot be used.",
     )
     add = parser.add_argument
     add("crate", metavar="CRATE", help="an archive of a run (.zip)")
-    add("--jobs", type=positive_integer, default=12, metavar="N", help="at most; default: 12")
+    add(
+        "--jobs",
+        type=positive_integer,
+        default=12,
+        metavar="N",
+        help="draw at most N jobs; default: 12",
+    )
     add(
         "--minutes",
         type=positive_number,
         default=10.0,
         metavar="M",
-        help="of CPU time that the jobs took in the run, at most; default: 10",
+        help="repeat only jobs that together took at most M minutes of CPU time in the run; "
+        "default: 10",
     )
-    add("--seed", type=seed, metavar="S", help="of the draw; default: a new one, which is printed")
+    add(
+        "--seed",
+        type=seed,
+        metavar="S",
+        help="seed of the draw; default: a new one, which is printed",
+    )
     add(
         "--tolerance",
         type=_tolerance,
@@ -43,9 +55,9 @@ def add_to(commands) -> None:
         default=[],
         metavar="KIND=R",
         help="largest relative difference of numbers in results of a kind: data, features, shared, "
-        "fit, metrics or table; may come several times; default: none",
+        "fit, metrics or table; may be given several times; default: none",
     )
-    add("--checker", default="", metavar="NAME", help="who checks, for the certificate")
+    add("--checker", default="", metavar="NAME", help="name of the checker, for the certificate")
 
 
 def _tolerance(text: str) -> tuple[str, float]:
@@ -72,8 +84,8 @@ def _run(args) -> int:
         drawn = verification.draw(crate, args.jobs, args.minutes, chosen)
         if not drawn.drawn:
             raise CrateError(
-                f"{args.crate}: has no job that makes something to compare within "
-                f"{args.minutes:g} minutes; --minutes allows for more"
+                f"{args.crate}: has no job with comparable results that took at most "
+                f"{args.minutes:g} minutes; allow more with --minutes"
             )
         say(
             f"seed {chosen}: {len(drawn.drawn)} jobs drawn, {len(drawn.needed)} needed before "
@@ -87,7 +99,7 @@ def _run(args) -> int:
         args.usage_error(str(error))
     except FileExistsError:
         args.usage_error(
-            f"{_FOLDER}: is no folder; the certificate goes into a folder of this name"
+            f"{_FOLDER}: is not a folder; the certificate is written into a folder of this name"
         )
     verification.write_certificate(checked, _FOLDER, checker=args.checker)
     for finding in checked.findings:

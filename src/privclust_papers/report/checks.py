@@ -197,20 +197,20 @@ KINDS: dict[str, Callable[..., Judged]] = {
     "varies": _stable,
 }
 CHANCE_ALONE = (
-    "; if there were no difference, some comparison would hold by chance in at most 2.5 % of such "
-    "claims, and some be contradicted in as many"
+    "; without a true difference, at most 2.5 % of such claims would have a comparison that holds "
+    "by chance, and at most 2.5 % one that is contradicted"
 )
 WITHOUT_INTERVAL = ("at_most", "lower")
 TOLERANCES = {
     "lowest": "the 95 % interval of paired differences{chance_alone}",
-    "lower": "one data set, no trials: the plain order",
-    "below": "the 95 % interval, against {bound:g}: {reason}",
-    "within": "the 95 % interval of paired differences, against {bound:g}: {reason}",
-    "alike": "the 95 % interval of ratios, against a factor of {bound:g} either way: {reason}",
-    "at_most": "{bound:g}: {reason}",
+    "lower": "the order of the values on one data set, as there are no trials",
+    "below": "the 95 % interval, against {bound:g} ({reason})",
+    "within": "the 95 % interval of paired differences, against {bound:g} ({reason})",
+    "alike": "the 95 % interval of ratios, against factors of 1/{bound:g} and {bound:g} ({reason})",
+    "at_most": "the bound {bound:g} in every trial ({reason})",
     "falls": "the 95 % interval of paired differences of neighbouring points{chance_alone}",
-    "stable": "the 95 % interval of the change, against {bound:g}: {reason}",
-    "varies": "the 95 % interval of the change, against {bound:g}: {reason}",
+    "stable": "the 95 % interval of the change, against {bound:g} ({reason})",
+    "varies": "the 95 % interval of the change, against {bound:g} ({reason})",
 }
 
 

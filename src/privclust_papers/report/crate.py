@@ -52,12 +52,12 @@ _PROFILES = {
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
 _LEFT_OUT = (
-    "Data sets, and HDF5 artefacts that are not in the crate, are named with their checksums; the "
-    "workflow in it makes them again."
+    "Data sets, and HDF5 artefacts that are not in the crate, are listed with their checksums; the "
+    "workflow in the crate makes them again."
 )
 _OWN = (
-    " Data of the user's own, and artefacts made from them, are named without checksum and size. "
-    "Tables, figures and the page hold exact scores of these data: they are not private."
+    " The user's own data, and artefacts made from them, are listed without checksum and size. "
+    "Tables, figures and the page contain exact scores of these data, so they are not private."
 )
 
 
@@ -138,8 +138,8 @@ def _describe(run: _Run) -> None:
         "#run",
         "CreateAction",
         name=f"Run at {run.plan.effort} effort",
-        description="From the start of the first job that the results needed to the end of the "
-        "last; jobs may be of several calls of Snakemake.",
+        description="From the start of the first job behind the results to the end of the last "
+        "one. The jobs may come from several runs of Snakemake.",
         instrument={"@id": WORKFLOW},
         object=[*parameters, *datasets, *map(run.refer, configs)],
         result=[run.refer(name) for name in sorted(run.makers) if name in run.members],
@@ -161,7 +161,7 @@ def _describe_root(run: _Run, licence: Any, author: Any, actions: list[Any]) -> 
     root, substitutes = run.crate.root_dataset, ""
     if run.substitutes:
         substitutes = (
-            f" Substitutes stood in for {', '.join(run.substitutes)}: numbers obtained from them "
+            f" Substitutes were used for {', '.join(run.substitutes)}: numbers obtained from them "
             "are not comparable with those of the papers."
         )
     titles = "; ".join(paper["title"] for paper in run.plan.papers.values())
@@ -241,7 +241,7 @@ def _slots(plan: Plan) -> dict[str, tuple[str, list[str]]]:
             )
             for name, target in plan.targets.items()
         },
-        "verdicts": ("What the run says of each claim", [f"{folder}/verdicts.csv"]),
+        "verdicts": ("The run's verdict on each claim", [f"{folder}/verdicts.csv"]),
         "page": ("All targets and verdicts on one page", [f"{folder}/index.html"]),
     }
 

@@ -110,7 +110,7 @@ class Crate:
     def settings(self) -> dict[str, Any]:
         """The run's settings, ``config/config.yaml``; a CrateError if missing or invalid."""
         if CONFIG not in self.sums:
-            raise self.error(f"has no {CONFIG}; it is no crate of a run")
+            raise self.error(f"has no {CONFIG}; it is not a crate of a run")
         text = self.read(CONFIG)
         try:
             # a few nested YAML aliases can expand to gigabytes
@@ -203,7 +203,7 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     except (jsonschema.ValidationError, LookupError, TypeError, AttributeError) as error:
         reason = error.message if isinstance(error, jsonschema.ValidationError) else repr(error)
         raise CrateError(
-            f"{path}: its {JOBS} or {METADATA} is not as this version writes it ({excerpt(reason)})"
+            f"{path}: its {JOBS} or {METADATA} is not in this version's format ({excerpt(reason)})"
         ) from None
     of_outputs = {name: sha256 for name, sha256 in (digests | sums).items() if name in makers}
     return Crate(path, sums, said["effort"], tuple(said["substitutes"]), jobs, makers, of_outputs)
@@ -226,7 +226,7 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_UNPACKED * path.stat().st_size + _ROOM:
         raise CrateError(
-            f"unpacks to {unpacked:,} bytes, which results do not; nothing was unpacked"
+            f"unpacks to {unpacked:,} bytes, too many for a crate of its size; nothing was unpacked"
         )
     with open(path, "rb") as raw:
         for entry in entries:
@@ -234,8 +234,8 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
             is_link = entry.external_attr != plain.external_attr
             if is_link or name in seen or not safe_name(entry.orig_filename):
                 raise CrateError(
-                    f"holds {excerpt(repr(entry.orig_filename))}, which is no file below a folder, "
-                    "has too long a name, or comes twice; nothing was unpacked"
+                    f"contains {excerpt(repr(entry.orig_filename))}, which is not a file inside a "
+                    "folder, has too long a name, or occurs twice; nothing was unpacked"
                 )
             seen.add(name)
             plain.CRC, plain.file_size = entry.CRC, entry.file_size
@@ -245,15 +245,15 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
             raw.seek(end)
             if raw.read(len(header)) != header or entry.extra[:2] not in (b"", _ZIP64):
                 raise CrateError(
-                    f"{excerpt(repr(name))} is packed in another way than crates are; other "
-                    "programs may unpack something else"
+                    f"{excerpt(repr(name))} is not packed as crates are; other programs may unpack "
+                    "other contents"
                 )
             end += len(header) + entry.compress_size
             listed += _LISTED + len(name.encode()) + len(entry.extra)
         raw.seek(0, os.SEEK_END)
         if file.start_dir != end or raw.tell() - end - listed not in _ENDS or file.comment:
-            raise CrateError("holds more than its members; crates do not")
-    _refuse(_inner(seen), "lies within what is a file")
+            raise CrateError("contains data that belong to none of its members")
+    _refuse(_inner(seen), "lies inside another member, which is a file")
 
 
 def _inner(names: Collection[str]) -> list[str]:
@@ -262,9 +262,7 @@ def _inner(names: Collection[str]) -> list[str]:
 
 def _text(file: zipfile.ZipFile, name: str) -> str:
     if name not in file.namelist():
-        raise CrateError(
-            f"has no {name}; it is no crate of a run, or of a version before this one's"
-        )
+        raise CrateError(f"has no {name}; it is not a crate of a run, or an older version wrote it")
     if file.getinfo(name).file_size > _LARGEST_TEXT:
         raise CrateError(f"{name} is larger than {_LARGEST_TEXT:,} bytes")
     return file.read(name).decode()
@@ -274,7 +272,7 @@ def _json(file: zipfile.ZipFile, name: str) -> Any:
     try:
         return json.loads(_text(file, name), parse_constant=int)  # int refuses NaN and Infinity
     except (ValueError, RecursionError) as error:
-        reason = f"its {name} is not as this version writes it ({excerpt(error)})"
+        reason = f"its {name} is not in this version's format ({excerpt(error)})"
         raise CrateError(reason) from None
 
 
@@ -284,10 +282,10 @@ def _checksums(file: zipfile.ZipFile) -> dict[str, str]:
     sums = {name: digest for digest, _, name in lines}
     members = set(file.namelist()) - {CHECKSUMS}
     again = "take another copy"
-    _refuse(sums.keys() - members, f"has a checksum in {CHECKSUMS}, but is not there; {again}")
-    _refuse(members - sums.keys(), f"is in the crate, and has no checksum in {CHECKSUMS}; {again}")
+    _refuse(sums.keys() - members, f"is listed in {CHECKSUMS}, but is not in the crate; {again}")
+    _refuse(members - sums.keys(), f"is in the crate, but not listed in {CHECKSUMS}; {again}")
     damaged = [name for name, digest in sums.items() if _digest(file, name) != digest]
-    _refuse(damaged, f"content and checksum do not fit; {again}")
+    _refuse(damaged, f"content does not match its checksum; {again}")
     return sums
 
 
@@ -305,7 +303,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
     start, end, cpu_s = entry["start"], entry["end"], entry["cpu_s"]
     # a job may end before it began, if the clock was set back meanwhile
     if max(start, end) > time.time() + 86_400.0:
-        raise TypeError("a job begins and ends before tomorrow")
+        raise TypeError("a job starts or ends in the future")
     record = {"input_checksums": {}, **record} if record else {}
     inputs, outputs = tuple(dict.fromkeys(entry["inputs"])), tuple(entry["outputs"])
     return Job(entry["rule"], inputs, outputs, start, end, "", cpu_s, record)
@@ -319,14 +317,14 @@ def _makers(effort: str, jobs: Iterable[Job], sums: Mapping[str, str]) -> dict[s
         for name in job.outputs:
             if not safe_name(name) or not name.startswith(places) or name in makers:
                 raise CrateError(
-                    f"says that a job made {name}, which no job of a run at {effort} effort makes, "
-                    "or two jobs made"
+                    f"lists {name} as an output of a job, but no run at {effort} effort makes it, "
+                    "or two jobs list it"
                 )
             makers[name] = job
-    _refuse(_inner(makers), "is said to lie in what another job made")
+    _refuse(_inner(makers), "lies inside an output of another job")
     made = (n for n in sums if n.startswith(("results/", PREPARED, FEATURES)) or n.endswith(".h5"))
     # results without a job could not be drawn for recomputation
-    _refuse([name for name in made if name not in makers], "no job is said to have made it")
+    _refuse([name for name in made if name not in makers], "no job lists it as an output")
     return makers
 
 
@@ -339,4 +337,4 @@ def _check_data(file: zipfile.ZipFile, substitutes: Iterable[str]) -> None:
     names = {name for name in file.namelist() if name.startswith((_FETCHED, PREPARED))}
     others = names - receipts - {f"{PREPARED}{name}.h5" for name in substitutes}
     others |= {n for n in names & receipts if _json(file, n).get("file", n) is not None}
-    _refuse(others, f"data of others, or of a substitute that {JOBS} does not name")
+    _refuse(others, f"third-party data, or data of a substitute that {JOBS} does not name")

@@ -45,13 +45,13 @@ def check_project(crate: Crate) -> dict[str, Any]:
     """
     if not Path(WORKFLOW).is_file():
         raise CrateError(
-            f"{WORKFLOW}: is not here; run this in the project's folder, at the crate's version"
+            f"{WORKFLOW}: not found; run this in the project's folder, at the crate's version"
         )
     if changed := crate.changed_code():
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise crate.error(
-            f"is of another version of the code: {excerpt(changed[0])}{more} differ from what is "
-            "here; check out that version, or make a run of this one"
+            f"is of another version of the code: {excerpt(changed[0])}{more} differ from the files "
+            "here; check out that version, or archive a run of this one"
         )
     config = crate.settings
     schema = load_yaml("workflow/schemas/config.schema.yaml")  # same as the crate's, checked above
@@ -63,14 +63,14 @@ def check_project(crate: Crate) -> dict[str, Any]:
         here = file_sha256(name) if safe_name(name) else "outside"
         if here != crate.sums.get(name, ""):
             named = f"its {CONFIG} names {excerpt(repr(name))}"
-            raise crate.error(f"{named}, which is not the same in the crate and here")
+            raise crate.error(f"{named}, which differs between the crate and this folder")
     if absent := [n for n in own_data_files(".", config) if not Path(n).is_file()]:
         raise crate.error(
-            f"is of data that are not here ({excerpt(absent[0])}); put them where the settings of "
-            "the run name them"
+            f"needs data that are not here ({excerpt(absent[0])}); put them at the path that the "
+            "run's settings name"
         )
     if config["effort"] != crate.effort:
-        raise crate.error("is said to be of two efforts")
+        raise crate.error("states two different efforts")
     return config
 
 
@@ -91,7 +91,7 @@ def recompute(crate: Crate, config: Mapping[str, Any], verification: Verificatio
         outputs = sorted(output for job in jobs for output in job.outputs)
         if early := [output for output in outputs if (scratch / output).exists()]:
             # possible by another spelling on file systems that ignore case
-            raise crate.error(f"would be given {early[0]}, which is to be made again")
+            raise crate.error(f"would provide {early[0]}, which must be recomputed")
         failures = []
         for group in generations(crate, jobs):
             failures.append(_run_snakemake([n for j in group for n in j.outputs], scratch))

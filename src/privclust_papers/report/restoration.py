@@ -14,8 +14,8 @@ from privclust_papers.report.run_records import Job, write_record
 RECORDS = ".snakemake/metadata"
 _INCOMPLETE = ".snakemake/incomplete"  # without this folder, Snakemake migrates the records
 _TIMESTAMP = ".snakemake_timestamp"  # file with the date of an output folder
-TAKEN, PRESENT = "taken", "there before"
-LEFT_OUT, CHANGED = "not in the crate", "of other code or inputs here"
+TAKEN, PRESENT = "restored", "already here"
+LEFT_OUT, CHANGED = "not in the crate", "with other code or inputs here"
 
 
 def restore(path: str | os.PathLike[str], effort: str, seed: int) -> dict[str, int]:
@@ -23,9 +23,9 @@ def restore(path: str | os.PathLike[str], effort: str, seed: int) -> dict[str, i
 
     The results of a job are restored if all its inputs (code, settings and other results) have the
     same SHA-256 here or are restored as well. Snakemake itself compares parameters, from its
-    records. A job with any output here is skipped. Returns the number of jobs that were taken,
-    there before, not in the crate, or of other code or inputs. An unusable crate, or one of another
-    effort or seed, raises a CrateError, and nothing is written.
+    records. A job with any output here is skipped. Returns the number of jobs that were restored,
+    already here, not in the crate, or with other code or inputs here. An unusable crate, or one of
+    another effort or seed, raises a CrateError, and nothing is written.
     """
     crate = read_crate(path)
     theirs = {"effort": crate.effort, "seed": crate.settings.get("seed")}
@@ -33,7 +33,7 @@ def restore(path: str | os.PathLike[str], effort: str, seed: int) -> dict[str, i
         if here != theirs[name]:
             said = excerpt(theirs[name])
             raise crate.error(
-                f"is of a run with {name} {said}, and this one has {name} {here}; restore it with "
+                f"is of a run with {name} {said}, but this run has {name} {here}; restore it with "
                 f"--config {name}={said}"
             )
     counts = dict.fromkeys((TAKEN, PRESENT, LEFT_OUT, CHANGED), 0)

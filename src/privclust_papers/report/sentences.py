@@ -106,7 +106,7 @@ def with_interval(estimate: Estimate, is_log: bool = False) -> str:
     '0.5 (one trial, no interval)'
     """
     if not estimate.n:
-        return "an unknown amount (no trial has both)"
+        return "an unknown amount (no trial has both values)"
     value, *ends = np.array([estimate.value, *estimate.ends(0.95)])
     if is_log:
         value, *ends = np.exp([value, *ends])

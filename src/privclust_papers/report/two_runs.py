@@ -101,7 +101,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
         with zipfile.ZipFile(path) as crate:
             found = [name for name in crate.namelist() if _IN_A_CRATE.fullmatch(name)]
             if len(found) != 1:
-                raise NoRunError(f"{path}: holds no run; it may be an archive of one")
+                raise NoRunError(f"{path}: contains no run; it must be an archive of one")
             top = PurePosixPath(found[0]).parent
             names = {n.removeprefix(f"{top}/") for n in crate.namelist() if n.startswith(f"{top}/")}
             return _read(path, names, lambda name: crate.read(f"{top}/{name}"))
@@ -124,11 +124,11 @@ def read_cells(content: bytes) -> pd.DataFrame:
     except csv.Error as error:
         raise ValueError(str(error)) from None
     if any(len(row) != len(head) for row in rows):
-        raise ValueError("its rows are not all as long as its header")
+        raise ValueError("a row has more or fewer cells than the header")
     # number repeated names, such as n for both an axis and a count
     names = [f"{name}.{n}" if (n := head[:i].count(name)) else name for i, name in enumerate(head)]
     if len(set(names)) < len(names):
-        raise ValueError("its columns cannot be told apart by their names")
+        raise ValueError("two of its columns have the same name")
     return pd.DataFrame(rows, columns=names, dtype=object)
 
 
@@ -170,7 +170,7 @@ def compare_runs(
 
 def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
     if _VERDICTS not in names:
-        raise NoRunError(f"{path}: has no {_VERDICTS}; it may be results/<effort> of a whole run")
+        raise NoRunError(f"{path}: has no {_VERDICTS}; it must be results/<effort> of a whole run")
 
     def table(name: str) -> pd.DataFrame:
         try:
@@ -178,7 +178,7 @@ def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
             if f"{name}.sha256" in names:
                 digest = content(f"{name}.sha256").decode().partition(" ")[0]
                 if hashlib.sha256(data).hexdigest() != digest:
-                    raise NoRunError(f"{path}: {name} does not fit its digest; make the run again")
+                    raise NoRunError(f"{path}: {name} does not match its checksum; run it again")
             return read_cells(data)
         except (OSError, ValueError) as error:
             if isinstance(error, NoRunError):
@@ -190,7 +190,7 @@ def _read(path: Path, names: set[str], content: Callable[[str], bytes]) -> Run:
     if not {"id", "verdict"} <= set(verdicts):
         raise NoRunError(f"{path}: {_VERDICTS} has no columns id and verdict")
     if verdicts["id"].duplicated().any():
-        raise NoRunError(f"{path}: {_VERDICTS} has two verdicts of one id")
+        raise NoRunError(f"{path}: {_VERDICTS} has two verdicts with the same id")
     found = [match for name in sorted(names) if (match := _TABLE.fullmatch(name))]
     return Run(str(path), verdicts, {match[1]: table(match[0]) for match in found})
 

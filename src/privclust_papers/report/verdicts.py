@@ -36,38 +36,40 @@ NOT_COMPARABLE = "not comparable"
 NOT_RUN = "not run"
 MEANINGS = {
     REPRODUCED: (
-        "Every comparison that the claim makes holds in our results; or a printed number agrees, "
-        "and the other numbers printed for other methods do not; or a printed margin does, and "
-        "none at all does not."
+        "Every comparison of the claim holds in our results. A printed number is reproduced if it "
+        "lies in our 95 % interval, and no number printed for another method does. A printed "
+        "margin is reproduced if it lies in our 95 % interval, and zero does not."
     ),
     CONSISTENT: (
-        "Some comparisons hold, none is contradicted, the trials cannot tell the rest; or a "
-        "printed number agrees, but as other methods' numbers do (a margin: as none at all does), "
-        "or with only a part of the paper's trials."
+        "Some comparisons hold, the others are undecided, and none is contradicted. A printed "
+        "number is consistent if it lies in our 95 % interval, but numbers printed for other "
+        "methods (for a margin: zero) do too, or we have fewer trials than the paper."
     ),
-    PARTLY: "Some comparisons hold, some are contradicted, but no more than hold.",
+    PARTLY: (
+        "Some comparisons hold and some are contradicted, but not more are contradicted than hold."
+    ),
     NOT_REPRODUCED: (
-        "More comparisons are contradicted than hold; or a printed number lies outside the 95 % "
-        "interval of ours."
+        "More comparisons are contradicted than hold, or a printed number lies outside our 95 % "
+        "interval."
     ),
     TOO_FEW: (
-        "The trials cannot tell: no comparison holds and none is contradicted; or a printed "
-        f"number has fewer than {FEWEST} of its trials."
+        "The trials decide nothing: no comparison holds and none is contradicted. Or we have "
+        f"fewer than {FEWEST} of the trials behind a printed number."
     ),
-    VACUOUS: "It holds, but no method that is compared does better than chance.",
-    NOT_COMPARABLE: (
-        "The paper's data could not be had, and a declared substitute stood in for them."
+    VACUOUS: "The claim holds, but no method in the comparison does better than chance.",
+    NOT_COMPARABLE: "The paper's data are not available, so a declared substitute was used.",
+    NOT_RUN: (
+        "Nothing was run that could decide the claim. Some experiments run at paper effort only."
     ),
-    NOT_RUN: "Nothing was run that could decide it, as for what paper effort alone has.",
 }
 """The verdicts and their meanings."""
 
 VERDICTS = tuple(MEANINGS)
 PAPERS, OURS, CODE = "paper", "ours", "code"
 WHOSE = {
-    PAPERS: "what the paper says",
-    OURS: "evidence of our own",
-    CODE: "what the authors' released code does",
+    PAPERS: "claims and numbers of the papers",
+    OURS: "claims of our own",
+    CODE: "claims on the authors' released code",
 }
 """The claimants, counted separately."""
 
@@ -188,10 +190,11 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
     sources = sorted({source for one in judged for source in one.sources})
     if any(map(is_substitute, sources)):
         verdict = NOT_COMPARABLE
-    tolerance = judged[0].tolerance if len(judged) == 1 else "those of the claims under it"
+    tolerance = judged[0].tolerance if len(judged) == 1 else "the tolerances of the claims under it"
     if level > 0.95:
         tolerance += (
-            f"; counted by intervals of {100 * level:.4g} %, for {len(results)} comparisons"
+            f"; counted with {100 * level:.4g} % intervals, because there are {len(results)} "
+            "comparisons"
         )
     came_out = capitalised(outcome(results, has_interval))
     if len(judged) == 1:
@@ -240,7 +243,7 @@ def _judge_printed(
                 f"{entry['trials']} trials."
             )
             row["tolerance"] = (
-                f"the 95 % interval of ours, which includes {entry['others']:.0f} of the "
+                f"our 95 % interval, which includes {entry['others']:.0f} of the "
                 f"{entry['n_others']:.0f} numbers printed for other methods"
             )
         row["verdict"] = _verdict_on_number(entry)
@@ -278,7 +281,7 @@ def _judge_margins(
                 f"Found: {margin['margin']:.3g} ({interval}), from the same "
                 f"{margin['n']:.0f} trials."
             )
-            row["tolerance"] = "the 95 % interval of paired differences of ours"
+            row["tolerance"] = "our 95 % interval of paired differences"
         rows.append(row)
     return rows
 

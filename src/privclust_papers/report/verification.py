@@ -170,12 +170,12 @@ def compare_outputs(
         tables = {outcomes[name][0] for name, kind in kinds.items() if kind == "table"}
         for name, (outcome, detail) in outcomes.items():
             if kinds[name] == "figure" and outcome == DIFFERS and tables in _OF_OTHER_CELLS:
-                outcome, detail = NOT_JUDGED, "drawn from a table of other cells"
+                outcome, detail = NOT_JUDGED, "its table differs in times or within the tolerance"
             findings.append(Finding(name, kinds[name], outcome, detail))
     data = [f for f in findings if f.name.startswith((PREPARED, FEATURES))]
     others = {finding.name for finding in data if finding.outcome == DIFFERS}
     rest = made_from(crate.jobs, others) - others
-    of_other_data = {"outcome": MISSING, "detail": "as its data are other data here"}
+    of_other_data = {"outcome": MISSING, "detail": "its data differ here"}
     return [replace(f, **of_other_data) if f.name in rest else f for f in findings]
 
 
@@ -197,7 +197,7 @@ def _compare(
     if sha256 == crate.digests[name]:
         return SAME, ""
     if name not in crate.sums:
-        return DIFFERS, "in its bytes; the crate has no more of it"
+        return DIFFERS, "in its bytes; the crate has only its checksum"
     if kind == "figure":
         return DIFFERS, "in its bytes"
     content, before = crate.read(name), path.with_name(f"{path.name}.before")
@@ -208,7 +208,7 @@ def _compare(
         of_file = "dataset" if kind == "data" else kind
         theirs, ours = (artefacts.read(p, of_file) for p in (before, path))
         if theirs.parameters != ours.parameters:
-            return DIFFERS, "in the parameters that it states"
+            return DIFFERS, "in its recorded parameters"
         return compare_arrays(theirs.arrays, ours.arrays, tolerance)
     except (FileError, ValueError) as error:
         return DIFFERS, f"and cannot be read ({str(error).replace(f'{folder}/', '')})"
@@ -227,14 +227,14 @@ def compare_cells(
     """Compare two tables cell by cell, without times and verdicts on times."""
     theirs, ours = map(read_cells, (before, after))
     if theirs.equals(ours):
-        return DIFFERS, "in its bytes, and in none of its cells"
+        return DIFFERS, "in its bytes, but in none of its cells"
     for table in (theirs, ours):
         if {"id", "decided_by"} <= set(theirs) & set(ours):
             table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
     outcome = RunComparison(tolerance, 0.0) if tolerance else _SameTexts(0.0, 0.0)
     compare_tables("", (theirs, ours), outcome)
     if not outcome.numbers:
-        return (CLOSE, "") if tolerance else (EQUAL, "but for what says how long something took")
+        return (CLOSE, "") if tolerance else (EQUAL, "except for times")
     first = outcome.numbers[0]
     return DIFFERS, (
         f"in {len(outcome.numbers):,} of {outcome.n_numbers:,} cells, first "
@@ -258,7 +258,7 @@ def compare_arrays(
     }
     others = {name: gap for name, gap in apart.items() if gap > 0.0}
     if not others:
-        return EQUAL, "but for times, or for versions of packages"
+        return EQUAL, "except for times, or versions of packages"
     worst, gap = max(others.items(), key=lambda item: item[1])
     detail = f"most in {worst}: by {gap:.2g} of its largest entry"
     detail = f"{len(others)} of {len(apart)} arrays, {detail}"
@@ -292,8 +292,8 @@ def summary(verification: Verification) -> str:
     done, total = cost_of(*verification.redone), cost_of(*crate.jobs)
     share = f" ({done / total:.2%} of its {total:,.0f} CPU s)" if total else ""
     return (
-        f"All {len(crate.sums):,} files of the crate have their checksums. "
-        f"{len(verification.redone)} of the run's {len(crate.jobs):,} jobs were done again, which "
+        f"All {len(crate.sums):,} files of the crate match their checksums. "
+        f"{len(verification.redone)} of the run's {len(crate.jobs):,} jobs were repeated; they "
         f"took {done:,.1f} CPU s in the run{share}. Results of these jobs: "
         f"{counts or 'none compared'}. Other results were not checked."
     )

@@ -41,7 +41,7 @@ def test_runs_that_differ_give_1_and_say_where(runs, capsys):
     assert "  c1: reproduced -> not reproduced\n  c2: only in a\n  c3: only in b\n" in said
     assert "tolerance 0.01 of the larger" in said
     assert " fig: 6\n  fig[method=m0].mean: 0.0 -> 1.0\n" in said
-    assert "  and 3 more, which --json has\ndifferent\n" in said
+    assert "  and 3 more (--json prints all)\ndifferent\n" in said
 
 
 def test_a_tolerance_makes_numbers_equal(runs, capsys):

@@ -168,7 +168,7 @@ def test_a_substitute_is_said_wherever_its_data_are_named():
     assert entities["#data/raw/lost/substitute"]["value"] == "true"
     assert entities["#data/raw/had/substitute"]["value"] == "false"
     assert "substitute for lost" in entities["#data/prepared/lost.h5"]["description"]
-    assert "Substitutes stood in for lost:" in entities["./"]["description"]
+    assert "Substitutes were used for lost:" in entities["./"]["description"]
 
 
 def test_times_are_those_of_the_jobs():

@@ -15,6 +15,7 @@ from privclust_papers.report.comparison import (
     median_interval,
     select,
 )
+from privclust_papers.report.page import _parts
 from privclust_papers.report.verdicts import judge
 from privclust_papers.settings.config import load_yaml
 
@@ -68,7 +69,7 @@ def test_what_holds_in_part_is_consistent():
     row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.5}))
     assert row["verdict"] == "consistent"
     assert "2 of 4 comparisons hold, none is contradicted" in row["decided_by"]
-    assert "counted by intervals of 98.75 %, for 4 comparisons" in row["tolerance"]
+    assert "counted with 98.75 % intervals, because there are 4 comparisons" in row["tolerance"]
 
 
 def test_as_many_contradicted_as_held_is_partly():
@@ -81,7 +82,7 @@ def test_trials_that_cannot_tell_convict_nobody():
     row = verdict(LOWEST, trials({"a": 0.1, "b": 0.1, "c": 0.1}, seed=1))
     assert row["verdict"] == "too few trials"
     assert "0 of 4 comparisons hold, none is contradicted" in row["decided_by"]
-    assert "some comparison would hold by chance in at most 2.5 % of such" in row["tolerance"]
+    assert "at most 2.5 % of such claims would have a comparison that holds" in row["tolerance"]
     one = trials({"a": 0.1, "b": 0.5, "c": 0.5}, n=1)
     assert verdict(LOWEST, one)["verdict"] == "too few trials"
 
@@ -345,6 +346,16 @@ def test_numbers_on_some_trials_are_partly_reproduced():
     assert rows["decided_by"].str.contains("from 100 of the paper's 155 trials").all()
 
 
+def test_the_page_reads_our_numbers_from_the_texts_of_the_verdicts():
+    both = pd.concat([printed("10"), printed("12").assign(method="b")])
+    rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1, "b": 0.12}), both)
+    ours, other = _parts.numbers(rows.assign(row=""))
+    assert (float(ours["ours"]), float(other["ours"])) == pytest.approx((10.0, 12.0), abs=0.5)
+    assert re.fullmatch(r"\S+ to \S+", ours["interval"])
+    assert ours["trials"] == "100 of 100"
+    assert ours["others"] == "0 of 1"
+
+
 def test_printed_numbers_agree_within_rounding():
     table = trials({"a": 0.0014}, spread=0.0)
     found = compare(pd.concat([printed("0.1"), printed("0.10")]), table)
@@ -511,7 +522,7 @@ def test_falls_pairs_points_by_trial():
     apart = table.assign(trial=table["trial"] + 100 * (table["epsilon"] > 0.5))
     row = verdict(FALLS, {"e": apart})
     assert row["verdict"] == "too few trials"
-    assert "lower by an unknown amount (no trial has both)" in row["decided_by"]
+    assert "lower by an unknown amount (no trial has both values)" in row["decided_by"]
 
 
 def test_false_alarms_of_falls_are_rare_where_nothing_falls():
@@ -536,7 +547,7 @@ def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies
     row = verdict(VARIES, table)
     assert row["verdict"] == varies
     assert "than at 1, the largest difference. The interval" in row["decided_by"]
-    assert "0.05: made up" in row["tolerance"]
+    assert "0.05 (made up)" in row["tolerance"]
 
 
 def test_only_points_with_the_stated_axes_count():

@@ -131,12 +131,12 @@ X = np.linspace(1.0, 2.0, 50)
         ("drawn", {"X": X * (1 + 1e-9)}, {"metrics": 1e-3}, DIFFERS, ""),
         ("drawn", {"X": X * (1 + 1e-9)}, {"fit": 1e-10}, DIFFERS, ""),
         ("drawn", {"X": X * (1 + 1e-9)}, {"fit": 1e-8}, CLOSE, ""),
-        ("drawn", {"cpu_s": np.zeros(3)}, {}, EQUAL, "but for times"),
+        ("drawn", {"cpu_s": np.zeros(3)}, {}, EQUAL, "except for times"),
         ("drawn", {"n": np.arange(5) + 1}, {"fit": 1e9}, DIFFERS, ""),
         ("drawn", {"X": np.ones(49)}, {"fit": 1e9}, DIFFERS, ""),
         ("drawn", {"X": np.full(50, np.nan)}, {"fit": 1e9}, DIFFERS, ""),
         ("drawn", {"Y": np.ones(1)}, {"fit": 1e9}, DIFFERS, ""),
-        ("had", {"cpu_s": np.zeros(3)}, {"fit": 1.0}, DIFFERS, "the crate has no more of it"),
+        ("had", {"cpu_s": np.zeros(3)}, {"fit": 1.0}, DIFFERS, "the crate has only its checksum"),
     ],
 )
 def test_artefacts_agree_but_for_times_and_last_digits(
@@ -209,12 +209,12 @@ def test_nothing_agrees_that_was_not_recomputed(crate, outcomes, agrees):
 @pytest.mark.parametrize(
     ("changes", "members", "message"),
     [
-        ({"effort": "paper"}, {}, "is said to be of two efforts"),
+        ({"effort": "paper"}, {}, "states two different efforts"),
         ({"seed": "x"}, {}, r"config/config\.yaml cannot be used.*seed"),
-        ({"my_methods": "../other.yaml"}, {}, "which is not the same in the crate and here"),
-        ({"my_methods": "/etc/passwd"}, {}, "which is not the same in the crate and here"),
-        ({"my_methods": "docs/m.yaml"}, {"docs/m.yaml": b"methods: {}\n"}, "not the same in the"),
-        ({"papers": ["mine"]}, {}, r"names 'mine/paper\.yaml', which is not the same"),
+        ({"my_methods": "../other.yaml"}, {}, "which differs between the crate and this folder"),
+        ({"my_methods": "/etc/passwd"}, {}, "which differs between the crate and this folder"),
+        ({"my_methods": "docs/m.yaml"}, {"docs/m.yaml": b"methods: {}\n"}, "differs between the"),
+        ({"papers": ["mine"]}, {}, r"names 'mine/paper\.yaml', which differs between"),
         ({"papers": ["mine"]}, {"mine/paper.yaml": b"paper: mine\n"}, ""),
     ],
 )
@@ -280,7 +280,7 @@ def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, 
     assert "cannot be read" in refused("nowhere.zip")
     assert "must be KIND=R" in refused(small_crate, "--tolerance", "figure=1")
     assert "must be KIND=R" in refused(small_crate, "--tolerance", "fit=-1")
-    assert "content and checksum do not fit" in refused(
+    assert "content does not match its checksum" in refused(
         forged(small_crate, {TRIALS.format("had"): b"x"}, fitting=False)
     )
     small_run.write("src/privclust/x.py", b"pass # edited\n")
@@ -316,7 +316,7 @@ def test_the_certificate_has_what_was_recomputed_and_no_more(crate):
     assert document | expected == document
     assert (document["draw"]["seed"], document["draw"]["tolerances"]) == (3, {"fit": 1e-6})
     # 60 of 2 * (0.5 + 1 + 60 + 4 + 2) + 1 CPU seconds
-    assert "1 of the run's 11 jobs were done again, which took 60.0 CPU s" in document["summary"]
+    assert "1 of the run's 11 jobs were repeated; they took 60.0 CPU s" in document["summary"]
     assert "(44.12% of its 136 CPU s)" in document["summary"]
     assert "repository" not in written("0" * 64)
 

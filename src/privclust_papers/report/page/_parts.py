@@ -43,9 +43,9 @@ _FOLDED = (REPRODUCED, NOT_RUN)  # verdicts whose claims are folded if more than
 _UNFOLDED = 4
 _ALT_CLAIMS = 3  # claims in an alternative text
 _NUMBER = re.compile(  # matches the text of `verdicts.judge` for a printed number
-    r"ours is (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\) from (?P<trials>.*) trials"
+    r"Found: (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\), from (?P<trials>.*) trials\."
 )
-_OTHERS = re.compile(r"in which (?P<others>.*) numbers printed for other methods lie too")
+_OTHERS = re.compile(r"which includes (?P<others>.*) numbers printed for other methods")
 
 
 def counts(verdicts: pd.DataFrame, column: str = "verdict") -> dict[str, int]:
@@ -99,7 +99,8 @@ def numbers(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
         ours = _NUMBER.fullmatch(row["decided_by"])
         parts = ours.groupdict() if ours else dict.fromkeys(_NUMBER.groupindex, "")
         others = _OTHERS.search(row["tolerance"])
-        parts |= {"name": name, "printed": printed, "others": others["others"] if others else ""}
+        parts |= {"name": name, "printed": printed}
+        parts |= {"others": others["others"].replace("the ", "") if others else ""}
         entries.append(row | parts | {"trials": parts["trials"].replace("the paper's ", "")})
     return entries
 

@@ -123,17 +123,17 @@ def run():
             },
         },
     }
-    ours = "the 95 % interval of ours, in which 1 of 4 numbers printed for other methods lie too"
+    ours = "our 95 % interval, which includes 1 of the 4 numbers printed for other methods"
     ci = "95 % interval"
-    trials = "from 12 of the paper's 120 trials"
+    trials = "from 12 of the paper's 120 trials."
     verdicts = [
         claim("c1", "mtsc", "mtsc_fig1", f"lowest {NASTY}", "reproduced"),
         claim("c2", "mtsc", "mtsc_fig1", "below 0.08", "partly", NASTY, NASTY),
         *(
             claim(f"n/{name}/mean/", "mtsc", "mtsc_tab1", f"{name} mean error: {printed}", *rest)
             for name, printed, *rest in (
-                ("MTSC", "1.60", "not comparable", f"ours is 1.5 ({ci} 1 to 2) {trials}", ours),
-                ("LRR", "10.2", "not comparable", f"ours is 9.7 ({ci} 9 to 11) {trials}", ours),
+                ("MTSC", "1.60", "not comparable", f"Found: 1.5 ({ci} 1 to 2), {trials}", ours),
+                ("LRR", "10.2", "not comparable", f"Found: 9.7 ({ci} 9 to 11), {trials}", ours),
                 ("SSC", "2.50", "not run", "", ""),
             )
         ),
