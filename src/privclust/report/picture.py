@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
@@ -59,11 +60,13 @@ def caption(clusters: TableClusters) -> str:
     if _has_spreads(clusters):
         shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
         words = f"Centers of clusters, by number. {shape} one standard deviation of the cluster's"
-        words += " records in each column."
+        words += " records in each column, to each side; many records lie outside."
     else:
         words = "Centers of clusters, by number; a larger disc is a larger cluster."
     if numbers:
-        words += " Bars are 95 % intervals of centers, dotted where they are not known well."
+        words += " Thin bars at centers are 95 % intervals, dotted where they may be too short."
+    if len(numbers) < len(clusters.coordinates):
+        words += " Filled bars show the shares of categories in each cluster."
     if len(numbers) > _MOST_COLUMNS:
         words += f" Drawn are the {_MOST_COLUMNS} columns that tell clusters apart best."
     n_hidden = int((~clusters.is_detected).sum())
@@ -211,13 +214,15 @@ def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
     drawn = sorted(range(len(shares)), key=lambda k: -shares[k].centers[clusters.is_detected].sum())
     for k in sorted(drawn[:_MOST_CATEGORIES]):
         widths = shares[k].centers[clusters.is_detected]
-        bars = axes.barh(places, widths, left=left, color=_colour(len(handles)))
+        # other colours than those of clusters
+        colour = colormaps["viridis"](len(handles) / max(min(len(shares), _MOST_CATEGORIES) - 1, 1))
+        bars = axes.barh(places, widths, left=left, color=colour)
         handles.append((bars, _plain(shares[k].name.removeprefix(f"{column}="))))
         left = left + widths
     if len(shares) > _MOST_CATEGORIES:
         bars = axes.barh(places, 1.0 - left, left=left, color=COLOURS["grey"])
         handles.append((bars, "others"))
-    axes.set(xlim=(0, 1), xlabel=f"share of {_plain(column)}", ylabel="cluster")
+    axes.set(xlim=(0, 1), xlabel=f"shares of {_plain(column)}", ylabel="cluster")
     axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_detected)])
     axes.invert_yaxis()
     axes.grid(visible=False)

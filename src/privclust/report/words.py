@@ -6,6 +6,7 @@ import datetime
 import math
 import shlex
 from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from privclust.report.table_clusters import TableClusters
 
 _COLUMNS = 6  # most columns that describe a cluster; the page has tables of all
 _DELTA = 1e-6  # delta at which a guarantee without one is put in words
-_LARGE = 12.0  # epsilon from which the factor is not written out
+_LONGEST = Decimal("1e-9")  # the least delta that is written without an exponent
+_SMALL, _LARGE = 1e-4, 12.0  # epsilons between which the factor is written out
 
 
 def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
@@ -54,24 +56,31 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
     Examples
     --------
     >>> print(guarantee_in_words(Guarantee("pure", "replace-one", epsilon=1.0)))
-    Replacing one row of the table multiplies the probability of any result by at most 2.7.
+    Replacing one row of the table makes any result at most 2.72 times as likely.
     """
     thing = "one row" if guarantee.unit == "row" else "all rows of one person or group"
     change = "Replacing" if "replace" in str(guarantee.relation) else "Adding or removing"
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if guarantee.definition not in ("pure", "approximate"):
         epsilon, delta = guarantee.epsilon_at(_DELTA), _DELTA
-    if epsilon < 0.1:
-        factor = f"{math.exp(epsilon):.6g}"
-    elif epsilon < _LARGE:
-        factor = f"{math.exp(epsilon):.2g}" if epsilon < 3.0 else f"{math.exp(epsilon):,.0f}"
-    else:  # the factor would be too long to read, and overflows from 710 on
-        factor = f"exp({epsilon:.4g})"
-    plus = f", and adds at most {delta:g}" if delta else ""
-    return (
-        f"{change} {thing} of the table multiplies the probability of any result by at most "
-        f"{factor}{plus}."
-    )
+    if _SMALL < epsilon < _LARGE:
+        factor = f"{_rounded_up(math.exp(epsilon), 6 if epsilon < 0.1 else 3):,f}"
+    else:  # the factor would be too long to read, or look like 1; it overflows from 710 on
+        factor = f"exp({float(_rounded_up(epsilon, 4)):.4g})"
+    plus = f", plus at most {_decimal(delta)}" if delta else ""
+    return f"{change} {thing} of the table makes any result at most {factor} times as likely{plus}."
+
+
+def _rounded_up(value: float, digits: int) -> Decimal:
+    """Round a positive number up to a number of digits, as bounds are never rounded down."""
+    exact = Decimal(repr(value))
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), ROUND_CEILING)
+
+
+def _decimal(delta: float) -> str:
+    """Write a small number, rounded up, without an exponent if it is not too long."""
+    rounded = _rounded_up(delta, 2)
+    return f"{rounded:f}".rstrip("0") if rounded >= _LONGEST else f"{float(rounded):.1e}"
 
 
 def clusters_in_words(clusters: TableClusters) -> list[str]:

@@ -86,7 +86,7 @@ def _report(clusters: TableClusters, svg: str, source: str, origin: str) -> str:
         in_words=clusters_in_words(clusters),
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
         centers=_table(
-            clusters, ["part of records", *(c.name for c in clusters.coordinates)], _cells
+            clusters, ["share of records", *(c.name for c in clusters.coordinates)], _cells
         ),
         n_records=f"{n_records:,.0f}" if isinstance(n_records, float) else f"{n_records:,}",
         is_about=isinstance(n_records, float),

@@ -164,16 +164,14 @@ def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
 def test_a_report_begins_with_guarantee_and_clusters(of_csv):
     report = (of_csv / "report.html").read_text()
     assert "<h1>Private clusters of customers.csv</h1>" in report
-    assert (
-        "multiplies the probability of any result by at most 7.4, and adds at most 1e-06." in report
-    )
+    assert "makes any result at most 7.39 times as likely, plus at most 0.000001." in report
     assert "do not publish this page" in report  # its noise was seeded
     old = re.search(
         r"About (39|40)\S* % of the records: age about 68\S* income about (29,9|30,0|29,8)00",
         report,
     )
     assert old
-    assert report.index("at most 7.4") < old.start() < report.index("<svg")
+    assert report.index("at most 7.39") < old.start() < report.index("<svg")
 
 
 def test_unknown_bounds_are_found_on_a_part_of_the_budget(table, tmp_path, capsys):

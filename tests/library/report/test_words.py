@@ -1,5 +1,8 @@
 """A report in words: no seed and no folder, a guarantee of any size, clusters in any units."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -40,24 +43,32 @@ def test_other_options_are_shown_as_they_were_given():
 def test_a_guarantee_of_any_size_has_its_sentence(epsilon, delta):
     kind = "approximate" if delta else "pure"
     said = guarantee_in_words(Guarantee(kind, "replace-one", epsilon=epsilon, delta=delta))
-    assert said.startswith("Replacing one row of the table multiplies the probability")
-    assert ("adds at most" in said) == (delta > 0.0)
+    found = re.fullmatch(
+        r"Replacing one row of the table makes any result at most (?:exp\((.*)\)|(.*)) times as "
+        r"likely(?:, plus at most (\S+))?\.",
+        said,
+    )
+    if found[1]:
+        assert float(found[1]) >= epsilon  # never rounded down
+    else:
+        assert float(found[2].replace(",", "")) >= math.exp(epsilon)
+    assert float(found[3] or 0.0) >= delta
 
 
 @pytest.mark.parametrize("rho", [1e-9, 0.5, 1e6])
 def test_a_guarantee_in_zcdp_has_one_too(rho):
     noise = Release("sums", "gaussian", "sigma 3", "by hand", Loss(rho=rho))
     said = guarantee_in_words(Guarantee.of([noise], "zcdp", "add-remove"))
-    assert said.startswith("Adding or removing one row of the table multiplies")
-    assert said.endswith("and adds at most 1e-06.")
+    assert said.startswith("Adding or removing one row of the table makes any result at most")
+    assert said.endswith(", plus at most 0.000001.")
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "factor"), [(0.01, "1.01005"), (1.0, "2.7"), (5.0, "148"), (50.0, "exp(50)")]
+    ("epsilon", "factor"), [(0.01, "1.01006"), (1.0, "2.72"), (5.0, "149"), (50.0, "exp(50)")]
 )
 def test_the_factor_is_exp_of_epsilon(epsilon, factor):
     said = guarantee_in_words(Guarantee("pure", "replace-one", epsilon=epsilon))
-    assert said.endswith(f"by at most {factor}.")
+    assert said.endswith(f"at most {factor} times as likely.")
 
 
 def clusters(ages, errors, shares=(0.9, 0.2), weights=(0.6, 0.4)):
