@@ -10,7 +10,7 @@ import numpy as np
 from privclust.decoding._cluster_count import DEEP_VALLEY, deepest_valley
 from privclust.records.cells import seconds
 from privclust.records.columns import column_of
-from privclust.report.coordinate import Coordinate
+from privclust.report.coordinate import DATE, WIDTH_95, Coordinate
 
 _IN_THE_MIDDLE = "lies in the middle of the bounds: check that its entries were read as you meant"
 _AT_AN_END = (
@@ -27,7 +27,8 @@ def suspicions(
 
     Values outside bounds count as the nearest bound, so a code such as -999 or 0 for "unknown" is
     at an end or in the middle. Rows may also truly be there. There is no remark on columns with
-    bounds of 0 and 1, which may have no other values.
+    bounds of 0 and 1, which may have no other values, nor on the middle where the entries of a
+    cluster differ: they were read.
     """
     remarks = []
     for name, ends in columns.items() if is_detected.any() else ():
@@ -37,6 +38,7 @@ def suspicions(
         )
         middle = 1.0 / len(own) if isinstance(ends, list) else 0.5
         in_middle = (np.abs(places - middle) < near).all(axis=0)
+        in_middle &= np.array([_may_be_equal(c, ends)[is_detected] for c in own]).all(axis=0)
         if in_middle.any():
             what = "has the shares of all categories alike" if len(own) > 1 else _IN_THE_MIDDLE
             remarks.append(_remark(name, what, np.flatnonzero(is_detected)[in_middle]))
@@ -93,6 +95,15 @@ def _remark(name: str, what: str, clusters: np.ndarray) -> str:
     what = what if len(clusters) == 1 else what.replace("lies", "lie").replace("has ", "have ")
     listed = ", ".join(str(j + 1) for j in clusters)
     return f"column {name!r}: {of} {listed} {what}"
+
+
+def _may_be_equal(coordinate: Coordinate, ends: Any) -> np.ndarray:
+    """Return in which clusters all entries may be equal, as far as spreads are known."""
+    if coordinate.spreads is None or coordinate.spread_errors is None:
+        return np.ones(len(coordinate.centers), dtype=bool)
+    low, high = map(seconds, ends) if coordinate.kind == DATE else ends
+    width = (high - low) / (86_400.0 if coordinate.kind == DATE else 1.0)
+    return coordinate.spreads - WIDTH_95 * coordinate.spread_errors < _NEAR * width
 
 
 def _in_parts(

@@ -1,5 +1,7 @@
 """What centers say of entries that were not read as their owner meant."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,18 @@ def test_one_cluster_is_enough_and_hidden_ones_do_not_count():
     assert "'age': cluster 2 lies in the middle" in one
     assert suspicions(of_two, COLUMNS, np.array([True, False])) == []
     assert suspicions(of_two, COLUMNS, ~BOTH) == []
+
+
+@pytest.mark.parametrize(("spread", "n_remarks"), [(0.0, 1), (3.0, 1), (12.0, 0)])
+@pytest.mark.parametrize("place", [0, 1])
+def test_entries_that_differ_were_read(place, spread, n_remarks):
+    column = coordinates([60.0, 55.0], ["2021-03-01", "2022-07-02"], [0.1, 0.9])[place]
+    width = 110.0 if place == 0 else 1826.0  # years, or days
+    spreads = np.full(2, spread / 110.0 * width)
+    errors = np.full(2, 1.5 / 110.0 * width)
+    known = replace(column, spreads=spreads, spread_errors=errors)
+    columns = {column.name: COLUMNS[column.name]}
+    assert len(suspicions([known], columns, BOTH)) == n_remarks
 
 
 def test_a_column_of_zeros_and_ones_is_no_alarm():
