@@ -8,7 +8,7 @@ rows. No constant of privclust was chosen on them. Each column lies between -1 a
 are the bounds that every method gets. Neighbours differ by one row added or removed, but for the
 last method, where one is replaced.
 
-A number is the k-means loss on the rows divided by that of Lloyd's (k-means++, best of five): the
+A number is the k-means error on the rows divided by that of Lloyd's (k-means++, best of five): the
 median over seeds, with the smallest and the largest in parentheses. The first table of the document
 has the median, the smallest and the largest of these medians over tables, and CPU seconds of a fit.
 """

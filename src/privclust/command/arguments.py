@@ -120,8 +120,8 @@ def add_neighbours(
         choices=("replace_one", "add_remove"),
         default=default,
         type=lambda name: name.replace("-", "_"),
-        help="protect one record's values (replace_one, the default; the number of records is "
-        f"public), or whether it is present at all (add_remove{more})",
+        help="protect one record's values (replace_one, the default; the number of rows is public, "
+        f"unless persons are protected), or whether it is present at all (add_remove{more})",
     )
 
 
