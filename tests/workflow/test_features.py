@@ -181,5 +181,5 @@ def test_bad_entry_is_one_line_and_not_zero(new_features_project):
     project.edit("config/features.yaml", "lite0, size: 40", "lite7, size: 40")
     done = project.run("-n", check=False)
     assert done.returncode != 0
-    assert 'config/features.yaml: gratings_small.model: got "lite7"; it may be' in done.stdout
+    assert 'config/features.yaml: gratings_small.model: got "lite7"; it must be' in done.stdout
     assert "Traceback" not in done.stdout

@@ -112,7 +112,7 @@ def test_bad_config_is_one_line_and_not_zero(new_project):
     project = new_project()
     done = project.run("-n", "--config", "effort=fast", check=False)
     assert done.returncode != 0
-    assert 'effort: got "fast"; it may be one of "quick", "paper"' in done.stdout
+    assert 'effort: got "fast"; it must be one of "quick", "paper"' in done.stdout
     assert "Traceback" not in done.stdout
 
 

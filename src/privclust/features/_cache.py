@@ -149,7 +149,7 @@ def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.nda
     labels = {name: np.asarray(arrays[name]) for name in ("y", "train", "names") if name in arrays}
     labels["y"] = whole_labels(labels["y"], n_images, "arrays: ")
     if "train" in labels and labels["train"].shape != (n_images,):
-        raise ValueError(f"train: got shape {labels['train'].shape}; it may be ({n_images},)")
+        raise ValueError(f"train: got shape {labels['train'].shape}; it must be ({n_images},)")
     return labels
 
 

@@ -87,7 +87,7 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     if path.suffix not in (".npz", ".h5", ".hdf5"):
-        raise ValueError(f"{path}: features may be in .h5, .hdf5 or .npz, got {path.name!r}")
+        raise ValueError(f"{path}: features must be in .h5, .hdf5 or .npz, got {path.name!r}")
     if path.suffix != ".npz" and _is_artefact(path):
         return features_of(hdf5.read(path, KIND), path)
     arrays = _read_npz(path) if path.suffix == ".npz" else _read_hdf5(path)
@@ -203,7 +203,7 @@ def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str
         train = np.asarray(train)
         if train.shape != (len(X),) or train.dtype != bool:
             got = f"shape {train.shape} and type {train.dtype}"
-            raise ValueError(f"{where}train: got {got}; it may be {len(X)} truth values")
+            raise ValueError(f"{where}train: got {got}; it must be {len(X)} truth values")
     names = arrays.get("names")
     if names is not None:
         names = tuple(decode_text(np.ravel(names)))
@@ -211,7 +211,7 @@ def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str
     if pixels is not None:
         pixels = _table(pixels, "pixels", where)
         if len(pixels) != len(X):
-            raise ValueError(f"{where}pixels: got {len(pixels)} rows; it may be {len(X)}, as X")
+            raise ValueError(f"{where}pixels: got {len(pixels)} rows; it must be {len(X)}, as X")
     y = whole_labels(arrays["y"], len(X), where)
     return FeatureSet(X, y, train, names, pixels, dict(about))
 
@@ -221,7 +221,7 @@ def _table(values: Any, name: str, where: str) -> np.ndarray:
     table = np.asarray(values)
     if table.ndim != 2 or not table.size or table.dtype.kind not in "biuf":
         raise ValueError(
-            f"{where}{name}: got shape {table.shape} and type {table.dtype}; it may be a table of "
+            f"{where}{name}: got shape {table.shape} and type {table.dtype}; it must be a table of "
             "numbers, (n, d) with n, d >= 1"
         )
     table = table.astype(np.float64 if table.dtype == np.float64 else np.float32)
@@ -238,11 +238,13 @@ def whole_labels(y, n_samples: int, where: str) -> np.ndarray:
     y = np.asarray(y)
     if y.shape != (n_samples,):
         raise ValueError(
-            f"{where}y: got shape {y.shape}; it may be ({n_samples},), one for each sample"
+            f"{where}y: got shape {y.shape}; it must be ({n_samples},), one for each sample"
         )
     whole = y.dtype.kind in "iu"
     if y.dtype.kind == "f":
         whole = bool((np.isfinite(y) & (y == np.rint(y)) & (np.abs(y) < 2.0**53)).all())
     if not whole:
-        raise ValueError(f"{where}y: got type {y.dtype}; labels may be whole numbers, none missing")
+        raise ValueError(
+            f"{where}y: got type {y.dtype}; labels must be whole numbers, none missing"
+        )
     return y.astype(np.int64)

@@ -106,7 +106,7 @@ class ImageList(Sequence[Any]):
         self._boxes = None if boxes is None else np.asarray(boxes, dtype=np.float64)
         if self._boxes is not None and self._boxes.shape != (len(items), 4):
             raise ValueError(
-                f"boxes: got shape {self._boxes.shape}; it may be ({len(items)}, 4), a row for "
+                f"boxes: got shape {self._boxes.shape}; it must be ({len(items)}, 4), a row for "
                 "each image"
             )
 
@@ -245,11 +245,11 @@ def _decode(item: Any) -> np.ndarray:
     if isinstance(item, np.ndarray):
         if item.ndim != 3 or item.shape[2] != 3 or item.dtype != np.uint8 or not item.size:
             raise ValueError(
-                f"an array of shape {item.shape} and type {item.dtype}; it may be (h, w, 3), uint8"
+                f"an array of shape {item.shape} and type {item.dtype}; it must be (h, w, 3), uint8"
             )
         return item
     if not isinstance(item, str | os.PathLike | bytes):
-        raise TypeError(f"got {type(item).__name__}; it may be an array, bytes or a path")
+        raise TypeError(f"got {type(item).__name__}; it must be an array, bytes or a path")
     source = io.BytesIO(item) if isinstance(item, bytes) else item
     pillow = require("PIL.Image", "images")
     try:

@@ -72,7 +72,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
 def _not_zero(name: str, value: Any, others: Mapping[str, Any]) -> None:
     """Raise a ValueError if a number is 0; either sign is accepted."""
     if not isinstance(value, Real) or not math.isfinite(value) or value == 0:
-        raise ValueError(f"{name}: got {value!r}; it may be a finite number other than 0")
+        raise ValueError(f"{name}: got {value!r}; it must be a finite number other than 0")
 
 
 @dataclass(eq=False, repr=False)

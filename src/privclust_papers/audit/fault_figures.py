@@ -50,11 +50,11 @@ def faults(results: Results) -> Drawing:
         axis.grid(visible=False)
         caption(
             figure,
-            "Known faults, with the epsilon that each claims. A disc: found, with the lower bound "
-            "on epsilon and the runs on both data sets; an audit stops at the conviction, its "
-            "bound hardly above the claim. A cross: not found. A dash: the density is not known. A "
-            "question mark: a look inside cannot tell. "
-            "CPU seconds are of all faults and their private twins.",
+            "Known faults, with the epsilon that each claims. Disc: found, with the lower bound on "
+            "epsilon and the number of runs on both data sets. (An audit stops when it convicts, "
+            "so that its bound hardly exceeds the claim.) Cross: not found. Dash: the density is "
+            "not known. Question mark: the inspection cannot decide. CPU seconds are for all "
+            "faults and their private twins.",
         )
     return Drawing(figure, table)
 

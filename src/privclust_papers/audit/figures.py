@@ -36,7 +36,7 @@ _WIDTH, _ROW = 10.5, 0.215  # inches
 _SIZES = (9.0, 5.0)  # of the starts' markers: different, so that none is hidden
 _PAIRS = {
     "best": "A  the record decides which two lines are best",
-    "stray": "B  the record tells how long two lines stay together",
+    "stray": "B  the record decides how long two lines stay together",
 }
 
 
@@ -57,10 +57,10 @@ def mechanisms(results: Results) -> Drawing:
         figure.legend(handles=_handles(), loc="outside lower center", ncols=4)
         caption(
             figure,
-            "What an attack on one pair of neighbours proves of each claim, at 95 % confidence. "
-            "Violated: an arrow, as the true epsilon may be larger by any amount: an audit stops "
-            "where it convicts. Consistent: no violation although the attack came to half of the "
-            "claim. An audit proves no privacy. On the right: seconds of CPU time.",
+            "Lower bounds on epsilon that an attack on one pair of neighbours proves, at 95 % "
+            "confidence. Violated (arrow): the true epsilon may be much larger, as an audit stops "
+            "when it convicts. Consistent: no violation, and the attack reached at least half of "
+            "the claim. An audit cannot prove privacy. On the right: seconds of CPU time.",
         )
     return Drawing(figure, table)
 
@@ -168,9 +168,9 @@ def sweeps(results: Results) -> Drawing:
         caption(
             figure,
             "Two lines, by the Gibbs sampler of the exponential mechanism at a claimed ε = "
-            f"{trials['claimed_epsilon'].iloc[0]:g}, δ = 0, stopped after some sweeps; one pair of "
-            "neighbours a panel. Lines: the exact loss, by quadrature. Marks: what an attack "
-            "proves at 95 % confidence; filled where it convicts, by ε or by δ.",
+            f"{trials['claimed_epsilon'].iloc[0]:g}, δ = 0, stopped after some sweeps; each panel "
+            "has one pair of neighbours. Lines: the exact loss, by quadrature. Marks: the bound "
+            "that an attack proves at 95 % confidence, filled if it convicts by ε or by δ.",
         )
     return Drawing(figure, sweeps_table(trials, results.arrays))
 
@@ -248,8 +248,8 @@ def sensitivities(results: Results) -> Drawing:
         put_table(figure.subplots(), table, _WIDTH)
         caption(
             figure,
-            "The furthest that a search found neighbours to move a statistic, beside what is "
-            "stated. A ratio of 1 is a bound that cannot be improved.",
+            "Largest change of a statistic between neighbours that a search found, and the stated "
+            "sensitivity. A ratio of 1 means that the stated bound cannot be improved.",
         )
     return Drawing(figure, table)
 

@@ -64,10 +64,10 @@ _SIZE_NAMES = {
     "n_frequencies": "frequencies m",
 }
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
-_COST_NAMES = {"cpu_s": "CPU s", "of_reference": "of the sketch"}
+_COST_NAMES = {"cpu_s": "CPU s", "of_reference": "relative to the sketch"}
 _RELATIVE_SSE_NAMES = {
     "relative_sse": "SSE relative to Lloyd's k-means",
-    "relative_sse_true": "SSE relative to Lloyd from the true means",
+    "relative_sse_true": "SSE relative to Lloyd's k-means from the true means",
 }
 _AGAINST = {"relative_sse": "Lloyd = 1", "relative_sse_true": "optimum = 1"}
 
@@ -92,8 +92,9 @@ def fig2(results: Results) -> Drawing:
         _sse_panels(axes, panels, shown, _SNR_NAME)
         caption(
             top,
-            f"Above: median of {counted_on(results.trials['ckm_snr'])}, band: standard deviation. "
-            f"SSE relative to Lloyd's k-means, 3 replicates; dotted: 1.2.{cut_note(shown)}",
+            f"Top: median of {counted_on(results.trials['ckm_snr'])}, bands: one standard "
+            "deviation. SSE relative to Lloyd's k-means with 3 replicates. Dotted line: "
+            f"1.2.{cut_note(shown)}",
         )
         _heat_maps(bottom, by_size, results.trials["ckm_grid"])
     return Drawing(figure, _joined({"ckm_snr": by_snr, "ckm_grid": by_size}))
@@ -122,7 +123,7 @@ def _heat_maps(figure: FigureBase, table: pd.DataFrame, trials: pd.DataFrame) ->
         legend_below(axis, _WIDTH / 2.4)
     axes[0].set_ylabel("m / (kd)")
     heat_bar(figure, image, list(axes))
-    caption(figure, f"Below: mean of {counted_on(trials)}.")
+    caption(figure, f"Bottom: mean of {counted_on(trials)}.")
 
 
 def fig3(results: Results) -> Drawing:
@@ -134,7 +135,7 @@ def fig3(results: Results) -> Drawing:
     panels = {
         "CL-OMPR, the paper's decoder: L devices": shown[method.isin([*_DEVICES, *results.own])],
         "CL-OMPR: sketch size m and share alpha_r": shown[method.isin(_SKETCHES)],
-        "our decoder; all for replaced rows": shown[
+        "our decoder; all under replace-one": shown[
             ~method.isin([*_DEVICES, *_SKETCHES, *results.own])
         ],
     }
@@ -146,10 +147,10 @@ def fig3(results: Results) -> Drawing:
         caption(
             figure,
             f"Median of {counted_on(trials)}. SSE relative to Lloyd's "
-            f"k-means, 3 replicates; thin dots: 1.2.{cut_note(shown)} L devices share the rows; "
-            "m is the size of the sketch, alpha_r the share of it that is measured of a row. As in "
-            "the paper, CKM is dashed for alpha_r = 1. Dotted: neighbours by addition or removal, "
-            "which is weaker than replacement.",
+            f"k-means with 3 replicates. Thin dotted line: 1.2.{cut_note(shown)} L devices share "
+            "the rows. The sketch has size m; each row contributes to a share alpha_r of it. As in "
+            "the paper, CKM is dashed for alpha_r = 1. Dotted curves: add/remove-one neighbours, a "
+            "weaker guarantee than replace-one.",
         )
     return Drawing(figure, table)
 
@@ -267,7 +268,7 @@ def decoders(results: Results) -> Drawing:
         for axis, metric in zip(axes, metrics, strict=True):
             strip(axis, trials, metric, results.styles)
             axis.set_xlabel(_RELATIVE_SSE_NAMES[metric])
-        caption(top, f"A point a trial, bar: median of {counted_on(trials)}; no noise, m = 10kd")
+        caption(top, f"Points: trials. Bars: median of {counted_on(trials)}. No noise, m = 10kd.")
         put_table(bottom.subplots(), _by_decoder(table), _WIDTH)
     return Drawing(figure, table)
 
@@ -324,7 +325,7 @@ def beyond(results: Results) -> Drawing:
         caption(
             figure,
             f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
-            "(epsilon, 1e-6)-DP under replacement of a record, with the same declared bounds. "
+            "are (epsilon, 1e-6)-DP for replace-one neighbours and have the same declared bounds. "
             f"The lowest tick is {LOWEST:g} or less. {outside_note(results.trials.values())}",
         )
     return Drawing(figure, _joined(tables))
@@ -375,9 +376,9 @@ def goal(results: Results) -> Drawing:
         axes[0].set_ylabel(_EXCESS_NAME)
         caption(
             top,
-            f"Median of {counted_on(trials)}, band: best to worst; "
-            "neighbours by addition or removal where nothing else is said, delta = 1e-6; "
-            f"the lowest tick is {LOWEST:g} or less",
+            f"Median of {counted_on(trials)}, bands: best to worst trial. "
+            "Add/remove-one neighbours unless the label says otherwise, delta = 1e-6. "
+            f"The lowest tick is {LOWEST:g} or less.",
         )
         put_table(bottom.subplots(), _medians_and_worst(table, metrics[0]), _WIDTH)
     return Drawing(figure, table)
@@ -397,8 +398,8 @@ def many_sizes(results: Results) -> Drawing:
         put_table(figure.subplots(), wide, _WIDTH)
         caption(
             figure,
-            f"SSE relative to Lloyd from the true means, median (worst) of {counted_on(trials)}; "
-            "neighbours by addition or removal, delta = 1e-6",
+            "SSE relative to Lloyd's k-means from the true means: median (worst) of "
+            f"{counted_on(trials)}. Add/remove-one neighbours, delta = 1e-6.",
         )
     return Drawing(figure, table)
 

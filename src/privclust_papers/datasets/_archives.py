@@ -95,7 +95,7 @@ def numbered_lines(
         if not number.isdigit() or not rest or (n_values and len(values) != n_values):
             raise damaged(
                 path,
-                f"{name} has the line {line[:80]!r}; it may be a number and "
+                f"{name} has the line {line[:80]!r}; it must be a number and "
                 f"{n_values or 'one'} value(s), separated by spaces",
             )
         table[int(number)] = values

@@ -16,7 +16,7 @@ from privclust_papers.datasets.registry import DataError, damaged
 
 def wrong_line(where: object, number: int, line: bytes, expected: str) -> DataError:
     """Return an error with a wrong line of a text file and the expected format."""
-    return damaged(where, f"line {number}: got {line[:80]!r}; it may be {expected}")
+    return damaged(where, f"line {number}: got {line[:80]!r}; it must be {expected}")
 
 
 def rows_of_numbers(

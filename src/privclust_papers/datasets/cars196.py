@@ -174,7 +174,7 @@ def _annotations(where: str, content: bytes) -> tuple[list[str], np.ndarray, np.
         expected = "annotations may have fname, class and bbox_x1 to bbox_y2"
         raise damaged(where, f"{expected} ({error!r})") from None
     if not len(y) or y.min() < 0 or y.max() >= N_CLASSES:
-        raise damaged(where, f"classes may be 1 to {N_CLASSES}")
+        raise damaged(where, f"classes must be 1 to {N_CLASSES}")
     left_top = corners[:, :2] - 1.0  # MATLAB counts pixels from 1
     return files, np.hstack([left_top, corners[:, 2:] - left_top]), y
 

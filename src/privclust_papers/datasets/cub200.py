@@ -81,7 +81,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         train = np.array([int(splits[number][0]) for number in files]) == 1
         corners = np.array([[float(value) for value in boxes[number]] for number in files])
     except ValueError as error:
-        raise damaged(path, f"labels, split and boxes may be numbers ({error})") from None
+        raise damaged(path, f"labels, split and boxes must be numbers ({error})") from None
     if y.min() < 0 or y.max() >= N_CLASSES:
         raise damaged(path, f"image_class_labels.txt may give 1 to {N_CLASSES}")
     names = [file for (file,) in files.values()]

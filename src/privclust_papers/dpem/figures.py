@@ -32,9 +32,9 @@ _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_corrected", "dp", "dp_corrected", "joint_cdp", "adaptive_cdp"]
 _EQUAL_PRIVACY = ["dp_corrected", "zcdp", "joint", "adaptive"]
 _N_NAME = "number of training points, N"
-_OF_STARTS = "Median of the starts, and their quartiles as bands; mean of"
+_OF_STARTS = "Median over starts (bands: quartiles), averaged over"
 _ELLIPSES = "Crosses: means; circles: one standard deviation"
-_NEAR_LINE = f"Black line: {_NEAR_EM:g} nats, below which the axis is linear."
+_NEAR_LINE = f"Black line: {_NEAR_EM:g} nats; the axis is linear below it."
 _CATEGORY_NAMES = ("single", "married, from far away", "divorced or widowed")
 
 
@@ -133,7 +133,7 @@ def fig2(results: Results) -> Drawing:
     (trials,) = results.trials.values()
     panels = {
         "A  at the paper's nominal epsilon = 0.9: CDP or (0.9, 0.01)-DP": ["em", *_NOMINAL],
-        "A'  at equal privacy: every curve (0.9, 0.01)-DP": ["em", *_EQUAL_PRIVACY],
+        "A'  at equal privacy: all curves (0.9, 0.01)-DP": ["em", *_EQUAL_PRIVACY],
     }
     with canvas(9.5, 8.6, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
@@ -143,7 +143,7 @@ def fig2(results: Results) -> Drawing:
         axis.set_ylim(best - 3.0, best + 0.2)
         _fits(bottom, results, trials)
         caption(top, f"{_OF_STARTS} {counted(trials)}.")
-        caption(bottom, f"{_ELLIPSES}; grey, dotted: EM. The first trial.")
+        caption(bottom, f"The first trial. {_ELLIPSES}. Grey, dotted: EM.")
     return Drawing(figure, _with_crossings(_curves_table(trials, "n_samples"), trials))
 
 
@@ -234,7 +234,7 @@ def accuracy(results: Results) -> Drawing:
     gaps = _gaps_to_em(trials, "epsilon")
     panels = {
         "epsilon as the paper counts it": ["cdp", "dp", "dp_pure", *results.own],
-        "at equal privacy: (epsilon, 0.01)-DP, pure DP (epsilon, 0)": [
+        "at equal privacy: (epsilon, 0.01)-DP; pure DP: (epsilon, 0)": [
             *("dp_pure_corrected", "dp_corrected", "zcdp", "joint", "adaptive"),
             *results.own,
         ],
@@ -303,7 +303,7 @@ def fig4(results: Results) -> Drawing:
     lines = ["em", "gaussian"]
     panels = {
         "at the paper's nominal epsilon": lines + _NOMINAL,
-        "at equal privacy: (epsilon, 1e-6)-DP but for advanced composition": lines + _EQUAL_PRIVACY,
+        "at equal privacy: (epsilon, 1e-6)-DP, except advanced composition": lines + _EQUAL_PRIVACY,
     }
     with canvas(9.5, 5.7, results.trials) as figure:
         draw = partial(_likelihoods, results, "epsilon")

@@ -75,7 +75,7 @@ def chain_trial(
     elif point["shape"] == "circle":
         angles = np.pi * (np.arange(n) / n + rng.random())
     else:
-        raise ConfigError(f"shape: got {point['shape']!r}; it may be one of {', '.join(_SHAPES)}")
+        raise ConfigError(f"shape: got {point['shape']!r}; it must be one of {', '.join(_SHAPES)}")
     X = np.column_stack([np.cos(angles), np.sin(angles)])
     return TrialData(X, None, "generated: not the paper's", extra={"n_sweeps": point["n_sweeps"]})
 

@@ -68,7 +68,7 @@ def yale_trial(
     n_each, left = divmod(point["n_samples"], n_people)
     if left or not q < n_each <= counts.max():
         raise ConfigError(
-            f"n_samples: got {point['n_samples']}; it may be {n_people} times a number from "
+            f"n_samples: got {point['n_samples']}; it must be {n_people} times a number from "
             f"{q + 1} to {counts.max()}"
         )
     people = rng.choice(complete, size=n_people, replace=False)
@@ -117,7 +117,7 @@ def share_labels(
     from privclust_papers.dpsc.solvers import SOLVERS, solver
 
     if n_shards != 1:
-        raise ConfigError(f"shards: got {n_shards}; it may be 1: labels are no sums")
+        raise ConfigError(f"shards: got {n_shards}; it must be 1: labels are no sums")
     trial_data = mixture_trial if dataset is None else yale_trial
     data, rng = trial_data(point, trial, streams, dataset), streams.get("init")
     labels = {}

@@ -69,10 +69,10 @@ _USUAL_BUDGETS = {  # seven lines per panel; the table has all methods
     ),
 }
 _DATA_SETS = {
-    "dpsc_d5": "generated, σ = 0.01",
-    "dpsc_d10": "generated, σ = 0.1",
+    "dpsc_d5": "synthetic, σ = 0.01",
+    "dpsc_d10": "synthetic, σ = 0.1",
     "dpsc_yale": "Extended Yale B",
-    "dpsc_starts": "generated, σ = 0.1",
+    "dpsc_starts": "synthetic, σ = 0.1",
     "dpsc_starts_yale": "Extended Yale B",
 }
 _AXES = {"cost": "k-means cost, eq. (3)", "distance": "Wasserstein distance, eq. (2)"}
@@ -103,22 +103,22 @@ def fig1(results: Results) -> Drawing:
         for number, axis in enumerate((first, second)):
             lines, added = arrays["lines"], arrays["added"][number]
             circle_panel(axis, arrays["points"], added, lines[number], lines[:number])
-        first.set_title("A  one point more: the best two lines")
-        second.set_title(f"B  the same point elsewhere: {trial['distance']:.3f} away")
+        first.set_title("A  the best two lines with one added point")
+        second.set_title(f"B  the point moved: best lines at distance {trial['distance']:.3f}")
         places = np.arange(len(trials))
         moved.plot(places, trials["distance"], "o", color=PALETTE[1])
         moved.axhline(2.0, **_GREY)
         moved.set_xticks(places, [str(n) for n in trials["n_points"]])
-        moved.set(ylim=(0.0, 2.1), xlabel="evenly spaced points")
+        moved.set(ylim=(0.0, 2.1), xlabel="number of evenly spaced points")
         moved.set_ylabel("Wasserstein distance of the optima")
-        moved.set_title("C  what one point moves (grey: the diameter)")
+        moved.set_title("C  effect of one point (grey: the diameter)")
     return Drawing(figure, trials[["n_points", "distance", "gap"]])
 
 
 def fig2(results: Results) -> Drawing:
     """Figure 2: cost and Wasserstein distance against epsilon, as printed."""
     text = (
-        "Gibbs samplers (exp.): the mean over the last 100 samples. Dashed: as printed, without a "
+        "Gibbs samplers (exp.): mean of the last 100 samples. Dashed: as printed, without a "
         "guarantee (exp.: starts taken from the data). Last row: SuLQ with three calibrations of "
         "its noise, all private. Vertical: ε = 2D/√m, the least ε of Theorem 3.1 on Algorithm 1 "
         "(s.a.)."
@@ -130,7 +130,7 @@ def fig2(results: Results) -> Drawing:
 def beyond(results: Results) -> Drawing:
     """Released results of private methods at equal (epsilon, delta)."""
     text = (
-        "Gibbs samplers (exp.): the last sample. Every solid curve is (ε, 1/(n ln n))-DP, Gibbs "
+        "Gibbs samplers (exp.): the last sample. Solid curves: (ε, 1/(n ln n))-DP, for Gibbs "
         "samplers in the limit of many sweeps. Dotted: without privacy."
     )
     rows = [(metric, _CORRECTED_METHODS) for metric in _AXES]
@@ -140,8 +140,8 @@ def beyond(results: Results) -> Drawing:
 def starts(results: Results) -> Drawing:
     """One Gibbs sample from private starts and from the paper's start, and SuLQ."""
     text = (
-        "Gibbs samplers (exp.): the last sample. Solid: (ε, 1/(n ln n))-DP in all, Gibbs samplers "
-        "in the limit of many sweeps. Dashed: the paper's start, taken from the data. Dotted: "
+        "Gibbs samplers (exp.): the last sample. Solid: (ε, 1/(n ln n))-DP in total, in the limit "
+        "of many sweeps. Dashed: the paper's start, which is taken from the data. Dotted: "
         "without privacy. Other starts are in the table."
     )
     return _utility(results, [(metric, _STARTS) for metric in _AXES], text, released=True)
@@ -219,7 +219,7 @@ def fig3(results: Results) -> Drawing:
             ("exp_ssc", "statistic", "A  as printed: start by SSC", _STATISTIC),
             ("exp_ssc", "cost_path", "B  start by SSC", _AXES["cost"]),
             ("exp_ssc", "distance_path", "C  start by SSC", _AXES["distance"]),
-            ("exp_ssc", "aligned", "D  the same of projections UU'", _STATISTIC),
+            ("exp_ssc", "aligned", "D  statistic of projections UU'", _STATISTIC),
             ("gibbs_random", "distance_path", "E  random start", _AXES["distance"]),
         )
         *along_sweeps, scale = axes.flat
@@ -237,15 +237,15 @@ def fig3(results: Results) -> Drawing:
         scale.yaxis.set_major_locator(FixedLocator(_SCALE_TICKS))
         scale.yaxis.set_major_formatter("{x:g}")
         scale.yaxis.set_minor_locator(NullLocator())
-        scale.set_title("F  against a chain with a random start")
+        scale.set_title("F  against a chain from a random start")
         scale.set_ylabel("potential scale reduction of the cost")
         scale.legend(loc="upper left", fontsize=7.5)
         caption(
             figure,
-            f"A line is a chain: {counted(trials)}, {_sizes_text(n, k, d, q)}. A and D: over all "
-            "sweeps so far, from the first on; D is 1 where nothing moves and comes to √(q/d), "
-            "dotted, where subspaces move freely. F: second halves of two chains on the same rows, "
-            "dotted: 1.1.",
+            f"Each line is a chain: {counted(trials)}, {_sizes_text(n, k, d, q)}. A and D are over "
+            "all sweeps from the first on. D is 1 if no subspace moves, and tends to √(q/d) "
+            "(dotted) if they move freely. F uses the second halves of two chains on the same "
+            "rows; dotted: 1.1.",
         )
     metrics = ["final_statistic", "final_aligned", "rhat", "separation"]
     table = trials.groupby(["method", "label", "epsilon"], sort=False)[metrics]
@@ -284,7 +284,7 @@ def _scaling_panels(figure, name, trials, panel_key, x, results):
         ticks_at(axis, trials[x].unique(), "{x:,g}")
         title = _SCALING_AXES[panel_key].split()[-1]
         axis.set(title=f"{title} = {value:g}", xlabel=_SCALING_AXES[x])
-    axes[0].set_ylabel("distance, random subspaces = 1")
+    axes[0].set_ylabel("distance relative to random subspaces")
     axes[0].set_ylim(bottom=0.0)
     legend_below(figure, axes[0], ncols=4, handlelength=4.0)
     n, k, _, q = _sizes(trials)
@@ -317,12 +317,12 @@ def frontier(results: Results) -> Drawing:
         legend_below(figure, *axes.flat, ncols=3, handlelength=4.0)
         caption(
             figure,
-            f"Mean of {counted(trials)}{BAND}, as wide below as above. "
+            f"Mean of {counted(trials)}{BAND}. "
             "Solid: (ε, 1/(n ln n))-DP, Gibbs samplers (exp.) in the limit of many sweeps. Dashed: "
             "as printed, without a guarantee, from the trials of Figure 2. Dotted: the least root "
-            "mean square of any unbiased decoder of the sketch; with more than 1,000 moments "
-            "(d = 20) the bound counts noise only. Grey line: random subspaces. SuLQ-50 (zCDP) is "
-            "in the table.",
+            "mean square error of any unbiased decoder of the sketch; with more than 1,000 moments "
+            "(d = 20) this bound includes the noise only. Grey line: random subspaces. SuLQ-50 "
+            "(zCDP) is in the table.",
         )
     return Drawing(figure, table)
 
@@ -347,7 +347,7 @@ def _usual_budgets(
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter(NullFormatter())
     mean_curves(panels[0], printed, "epsilon", _AS_PRINTED, results.styles, is_log=True)
-    panels[0].set_title(f"generated, σ = {part['noise'].iloc[0]:g}\n{_sizes_text(n, k, d, q)}")
+    panels[0].set_title(f"synthetic, σ = {part['noise'].iloc[0]:g}\n{_sizes_text(n, k, d, q)}")
 
 
 def _printed_at(results, n, d, low, high):
@@ -363,7 +363,10 @@ def faces(results: Results) -> Drawing:
     """Distance and cost on the faces, by preparation of the rows."""
     (trials,) = results.trials.values()
     keys = ["rows", "noise"]
-    metrics = {"distance": _AXES["distance"], "relative_cost": "cost, k-plane without privacy = 1"}
+    metrics = {
+        "distance": _AXES["distance"],
+        "relative_cost": "cost relative to k-plane (no privacy)",
+    }
     table = statistics(results.trials, [*keys, "epsilon"], list(metrics))
     forms = [tuple(form) for form in trials[keys].drop_duplicates().to_numpy()]
     with canvas(_WIDTH, 4.2, results.trials) as figure:
@@ -420,7 +423,7 @@ def threshold(results: Results) -> Drawing:
         caption(
             figure,
             f"Mean of {counted(trials)}{BAND}; d = {apart:g}, k = 3, q = 3. Noise N(0, σ²/d) on "
-            f"each coordinate. Graphs whose components are not the subspaces: {wrong}.",
+            f"each coordinate. Graphs with other components than the subspaces: {wrong}.",
         )
     return Drawing(figure, table)
 
@@ -446,7 +449,7 @@ def chain(results: Results) -> Drawing:
         caption(
             figure,
             f"Computed by quadrature, not sampled: {int(trials['n_samples'].iloc[0])} rows in the "
-            "plane, two lines. A chain that is g from the target on all data is "
+            "plane, two lines. A chain within distance g of the target on all data is "
             "(ε, (1 + e^ε) g)-DP. Dashed: the start is the best two lines, in random order.",
         )
     groups = trials.groupby(["method", "label", "shape", "epsilon"], sort=False)

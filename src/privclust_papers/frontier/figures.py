@@ -31,17 +31,17 @@ def scores(results: Results) -> Drawing:
         for y, name in enumerate(order[::-1]):
             _line(axis, y, table[table["set"] == name], results)
         axis.set_yticks(range(len(order)), order[::-1])
-        axis.set(xscale="log", xlabel="score, Lloyd's k-means as printed = 1")
+        axis.set(xscale="log", xlabel="score relative to Lloyd's k-means as printed")
         plain_ticks(axis.xaxis, 1.0, 2.0, 5.0)
         axis.axvline(1.0, color="black", linewidth=0.7)
         axis.grid(axis="x", linewidth=0.3)
         legend_below(figure, axis, ncols=3)
         caption(
             figure,
-            "Score: area under the loss over epsilon, lower is better; divided by the printed "
-            "score of Lloyd's k-means, which has no privacy. Means of "
-            f"{' or '.join(str(n) for n in sorted(table['n'].unique()))} runs, bars: 95 % by "
-            "Student's t.",
+            "Score: area under the curve of the loss against epsilon (lower is better), divided by "
+            "the printed score of Lloyd's k-means, which has no privacy. Means of "
+            f"{' or '.join(str(n) for n in sorted(table['n'].unique()))} runs; bars: 95 % "
+            "intervals by Student's t.",
         )
     table["best_printed"] = [best_private(name) for name in table["set"]]
     return Drawing(figure, table.sort_values("set", key=lambda column: column.map(order.index)))

@@ -44,7 +44,7 @@ _NORMAL_95 = 1.959964
 _FEWEST_WITH_INTERVAL = 5  # trials
 _MARKERS = "osD^v<>"
 _METRICS = "missed_centers", "missed_weights", "missed_inertia", "missed_unreliable", "unreliable"
-_TITLES = "centers", "weights", "mean squared distance", "centers said to be unreliable"
+_TITLES = "centers", "weights", "mean squared distance", "centers flagged as unreliable"
 AXES = ["n_clusters", "n_features", "n_samples", "epsilon"]
 
 
@@ -145,11 +145,11 @@ def coverage(results: Results) -> Drawing:
     table = statistics(results.trials, AXES, _METRICS)
     panels = dict(zip(_TITLES, _METRICS, strict=False))
     with canvas(9.0, 6.2, results.trials) as figure:
-        draw_by_clusters(figure, table, panels, _panel, "95 % intervals that hold")
+        draw_by_clusters(figure, table, panels, _panel, "coverage of 95 % intervals")
         caption(
             figure,
-            f"Mean of up to {counted(*results.trials.values())}, bars: 95 % by Student's t. "
-            "Grey: 95 %, and 90 to 98 %.",
+            f"Mean of up to {counted(*results.trials.values())}, bars: 95 % intervals by Student's "
+            "t. Grey: coverage of 95 %, and of 90 to 98 %.",
         )
     return Drawing(figure, table.drop(columns="experiment"))
 

@@ -63,7 +63,7 @@ def _sequence_trial(sequences: list[Sequence], trial: int, source: str) -> Trial
     """Return a sequence as samples, with facts by which tables are split."""
     if trial >= len(sequences):
         raise ConfigError(
-            f"trials: got {trial}; it may be 0 to {len(sequences) - 1}, one a sequence of {source}"
+            f"trials: got {trial}; it must be 0 to {len(sequences) - 1}, one a sequence of {source}"
         )
     sequence = sequences[trial]
     split_by = ("n_motions", "family", "split")

@@ -34,14 +34,14 @@ _AXIS_NAMES = {
 }
 _METRICS = (
     ("l2_error", "l2 error (eq. 19)", (None, None, None)),
-    ("l1_error", "the same, l1 norms", (0.5, 0.6, 0.6)),
+    ("l1_error", "l1 error (eq. 19, l1 norms)", (0.5, 0.6, 0.6)),
     ("segmentation_error", "segmentation error", (0.08, 0.08, 0.08)),
 )  # with the ends of the paper's axes, (a)-(c) for the reading that reaches that far
 _END = "end of the paper's axis"
 _SMALLEST_SHOWN = 1e-2
 _AFFINITIES = (
     (0.12, "segmentation_error", "eq. (3)", "vermillion"),
-    (-0.12, "segmentation_error_unit_columns", "columns of Z of norm 1 before", "blue"),
+    (-0.12, "segmentation_error_unit_columns", "columns of Z scaled to norm 1", "blue"),
 )
 _MARGINS = {
     "printed_margin": "printed_more",
@@ -50,16 +50,16 @@ _MARGINS = {
     "high": "more_high",
 }  # differences of means to MTSC: names in the tables
 _OF_BLOCKS = {
-    "active_rows": "active rows of a block / its points",
-    "off_block_energy": "energy off the blocks / all",
+    "active_rows": "active rows per point of a block",
+    "off_block_energy": "share of energy off the blocks",
     "connectivity": "connectivity within a motion",
 }
 _OF_UNSEEN = ("segmentation_error", "l2_error", "l1_error")
 _OF_DESCENTS = {
     "objective": "objective (16) per coefficient",
     "n_iter": "iterations",
-    "converged": "part of fits that converged",
-    "best_run": "part of fits kept from SSC's start",
+    "converged": "share of fits that converged",
+    "best_run": "share of fits kept from SSC's start",
 }
 
 
@@ -115,7 +115,7 @@ def fig2(results: Results) -> Drawing:
         bar = figure.colorbar(image, ax=axes, shrink=0.85)
         bar.set_label("|z| / largest |z| (square-root scale)")
         axes[0].set_xlabel(
-            f"represented point ({row['sequence']}: {len(magnitudes)} points sorted by motion)"
+            f"represented point ({row['sequence']}: {len(magnitudes)} points, sorted by motion)"
         )
     return Drawing(figure, pd.concat(tables, ignore_index=True))
 
@@ -204,7 +204,7 @@ def sequences(results: Results) -> Drawing:
             axis.set_aspect("equal")
         handles, names = axes[0].get_legend_handles_labels()
         handles.append(axes[0].lines[-1])
-        names.append("equal; below the line, MTSC has the lower error")
+        names.append("equal errors (MTSC has the lower error below the line)")
         figure.legend(handles, names, loc="outside upper center", ncols=3)
     metrics = (*_OF_UNSEEN, "wrong_number", "effective_entries")
     return Drawing(figure, _each_sequence(trials, [m for m in metrics if m in trials]))

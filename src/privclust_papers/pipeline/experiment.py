@@ -263,22 +263,22 @@ def _check(experiment: Experiment, where: str) -> None:
     if not experiment.points or not experiment.trials:
         raise ConfigError(
             f"{where}: got {len(experiment.points)} grid points and {len(experiment.trials)} "
-            "trials; there may be at least 1 of each"
+            "trials; there must be at least 1 of each"
         )
     for axis in experiment.swept:
         if any(axis not in point for point in experiment.points):
             raise ConfigError(
-                f"{where}.swept: got {axis!r}; it may be one of "
+                f"{where}.swept: got {axis!r}; it must be one of "
                 f"{', '.join(sorted(set.intersection(*map(set, experiment.points)))) or 'none'}"
             )
     if experiment.reference not in (None, *experiment.methods):
         raise ConfigError(
             f"{where}.reference: got {experiment.reference!r}; "
-            f"it may be one of {', '.join(experiment.methods)}"
+            f"it must be one of {', '.join(experiment.methods)}"
         )
     if experiment.shards > 1 and experiment.share is None:
         raise ConfigError(
-            f"{where}: shards: got {experiment.shards}; it may be 1 where there is no 'share'"
+            f"{where}: shards: got {experiment.shards}; it must be 1 where there is no 'share'"
         )
 
 
@@ -288,7 +288,7 @@ def _method(
     if name not in defined:
         raise ConfigError(
             f"{where}: experiments.{experiment}.methods: got {name!r}; "
-            f"it may be one of {', '.join(sorted(defined))} (defined under methods)"
+            f"it must be one of {', '.join(sorted(defined))} (defined under methods)"
         )
     return Method(
         name=name,

@@ -99,12 +99,12 @@ def load_feature_sets(
     for name, entry in entries.items():
         if name in names:
             raise ConfigError(
-                f"{path}: got the name {name!r}; it may be any that no data set has "
+                f"{path}: got the name {name!r}; it must be a name that no data set has "
                 f"(see {datasets_path})"
             )
         if "file" not in entry and entry["dataset"] not in names:
             raise ConfigError(
-                f"{path}: {name}.dataset: got {entry['dataset']!r}; it may be one of "
+                f"{path}: {name}.dataset: got {entry['dataset']!r}; it must be one of "
                 f"{', '.join(names)} (defined in {datasets_path})"
             )
     sets: dict[str, FeatureEntry | GivenFeatures] = {}

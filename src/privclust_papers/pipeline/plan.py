@@ -253,7 +253,7 @@ def _data_used(
     for name in own_data:
         if name in datasets or name in features:
             raise ConfigError(
-                f"{config['my_data']}: data: got the name {name!r}; it may be any that stands in "
+                f"{config['my_data']}: data: got the name {name!r}; it must be a name that is in "
                 f"neither {config['datasets']} nor {config['features']}"
             )
     used = {e.name: e.dataset for e in experiments.values() if e.dataset}
@@ -261,7 +261,7 @@ def _data_used(
     for name, dataset in used.items():
         if dataset not in defined:
             raise ConfigError(
-                f"experiments.{name}.dataset: got {dataset!r}; it may be one of "
+                f"experiments.{name}.dataset: got {dataset!r}; it must be one of "
                 f"{', '.join(defined)} (defined in {config['datasets']} and {config['features']})"
             )
     return set(used.values())
@@ -273,7 +273,7 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
         for experiment in entry["experiments"]:
             if experiment not in document["experiments"]:
                 raise ConfigError(
-                    f"{path}: targets.{name}.experiments: got {experiment!r}; it may be one of "
+                    f"{path}: targets.{name}.experiments: got {experiment!r}; it must be one of "
                     f"{', '.join(document['experiments'])}"
                 )
         lists = {key: tuple(entry.get(key, ())) for key in ("experiments", "own")}

@@ -98,7 +98,7 @@ class TrialStreams:
         """Return a new generator at the start of a stream; ``"noise"`` needs a method."""
         if stream == "noise" and self._method is None:
             shared = ", ".join(name for name in seeds.STREAMS if name != "noise")
-            raise ValueError(f"stream: got 'noise'; without a method it may be one of {shared}")
+            raise ValueError(f"stream: got 'noise'; without a method it must be one of {shared}")
         if stream == "noise":
             key = (*self._experiment, self._point, self._trial, stream, self._method)
         else:

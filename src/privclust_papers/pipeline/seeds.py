@@ -41,7 +41,7 @@ def generator(
     True
     """
     if stream not in STREAMS:
-        raise ValueError(f"stream: got {stream!r}; it may be one of {', '.join(STREAMS)}")
+        raise ValueError(f"stream: got {stream!r}; it must be one of {', '.join(STREAMS)}")
     if (stream == "noise") != (method is not None):
         raise ValueError(f"stream {stream!r}: a method belongs to 'noise', and to no other stream")
     key = canonical_json([paper, experiment, dict(point), int(trial), stream, method])

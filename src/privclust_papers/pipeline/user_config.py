@@ -56,13 +56,13 @@ def _check_box(low, high, where: str) -> None:
     corners = [corner if isinstance(corner, list) else [corner] for corner in (low, high)]
     if isinstance(low, list) != isinstance(high, list) or len(corners[0]) != len(corners[1]):
         raise ConfigError(
-            f"{where}: got {[low, high]}; it may be two numbers, or two lists of the same length"
+            f"{where}: got {[low, high]}; it must be two numbers, or two lists of the same length"
         )
     for least, most in zip(*corners, strict=True):
         # a comparison with NaN is false
         if not -_LARGEST_BOUND <= least < most <= _LARGEST_BOUND:
             raise ConfigError(
-                f"{where}: got {least} and {most}; the first may be a finite number below the "
+                f"{where}: got {least} and {most}; the first must be a finite number below the "
                 "second"
             )
 
@@ -132,7 +132,7 @@ def join_own_methods(
     for claim in config["claims"]:
         if claim["target"] not in papers:
             raise ConfigError(
-                f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it may be one of "
+                f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it must be one of "
                 f"{', '.join(sorted(papers))}"
             )
     return [{"of": "ours", **claim, "paper": papers[claim["target"]]} for claim in config["claims"]]
@@ -150,7 +150,7 @@ def _own_class(dotted: str, where: str) -> Any:
             f"{where}: {dotted}: cannot be imported ({type(error).__name__}: {reason})"
         ) from error
     if not isinstance(loaded, type):
-        raise ConfigError(f"{where}: got {dotted}, which is no class; it may be one")
+        raise ConfigError(f"{where}: got {dotted}, which is no class; it must be one")
     return loaded
 
 
@@ -164,7 +164,7 @@ def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> d
                 return document
     problem = f"{target} compares no methods" if target in is_open else f"got {target!r}"
     possible = ", ".join(sorted(name for name, free in is_open.items() if free))
-    raise ConfigError(f"{where}: {problem}; it may be one of {possible}")
+    raise ConfigError(f"{where}: {problem}; it must be one of {possible}")
 
 
 def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], where: str) -> None:

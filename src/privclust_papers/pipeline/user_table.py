@@ -25,7 +25,7 @@ def read_rows(path: str, columns: tuple[str, ...] | None = None) -> np.ndarray:
         text = " ".join(str(error).split())
         raise DataError(text if path in text else f"{path}: {text}") from error
     if not len(rows):
-        raise DataError(f"{path}: no rows; it may be a table of at least 1")
+        raise DataError(f"{path}: no rows; it must be a table of at least 1")
     return rows
 
 

@@ -23,7 +23,7 @@ def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     """
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2 or not X.size or not np.isfinite(X).all():
-        raise ValueError(f"X: got shape {X.shape}; it may be (n, d) finite numbers, n, d >= 1")
+        raise ValueError(f"X: got shape {X.shape}; it must be (n, d) finite numbers, n, d >= 1")
     check_integer("n_components", n_components, minimum=1)
     n, d = X.shape
     if n_components > min(n, d):

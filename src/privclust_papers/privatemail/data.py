@@ -78,8 +78,8 @@ def retrieval_trial(
     gallery = gallery[np.linspace(0, len(gallery) - 1, n_gallery).astype(np.int64)]
     if len(train) < 2 or len(gallery) < 2:
         raise ConfigError(
-            f"dataset: got {len(train)} training and {len(gallery)} test images; there may be 2 or "
-            "more of each"
+            f"dataset: got {len(train)} training and {len(gallery)} test images; there must be "
+            "2 or more of each"
         )
     public = np.sort(streams.get("data").permutation(train)[: point["n_public"]])
     labels = dataset["y"]
@@ -106,7 +106,7 @@ def retrieval_trial(
 def task_of(data: TrialData, kind: str, streams: TrialStreams) -> RetrievalTask:
     """Return the task with features of a kind; random ones are drawn from the init stream."""
     if kind not in KINDS:
-        raise ConfigError(f"features: got {kind!r}; it may be one of {', '.join(KINDS)}")
+        raise ConfigError(f"features: got {kind!r}; it must be one of {', '.join(KINDS)}")
     if kind == "pixels" and kind not in data.extra:
         raise ConfigError(f"features: got 'pixels'; {data.source} has none, only 'deep'")
     y_public, y_gallery = data.extra["labels"]
@@ -135,7 +135,7 @@ def share_tsne(
     from sklearn.decomposition import PCA
 
     if n_shards != 1:
-        raise ConfigError(f"shards: got {n_shards}; t-SNE is not a sum over parts, so it may be 1")
+        raise ConfigError(f"shards: got {n_shards}; t-SNE is not a sum over parts, so it must be 1")
     data = retrieval_trial(point, trial, streams, dataset)
     X = np.concatenate(data.extra["deep"]).astype(np.float64)
     X /= np.linalg.norm(X, axis=1, keepdims=True)

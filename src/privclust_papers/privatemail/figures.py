@@ -134,9 +134,9 @@ def fig2(results: Results) -> Drawing:
         caption(
             figure,
             f"{len(classes)} of {int(trial['n_images'])} images of the gallery, coloured by their "
-            f"{n_classes} classes; {_data_set(experiment)}. Each panel has a scale of its own; far "
-            "points are left out. Class-free features contain nothing of the image: any order "
-            "comes from the labels.",
+            f"{n_classes} classes; {_data_set(experiment)}. Each panel has its own scale; distant "
+            "points are left out. Class-free features contain no information on the image: any "
+            "order comes from the labels.",
         )
     return Drawing(figure, pd.concat(parts, ignore_index=True))
 
@@ -156,7 +156,7 @@ def fig3(results: Results) -> Drawing:
                 axis.xaxis.get_major_locator().set_params(integer=True)
             top, bottom = panels
             start = recall.loc[recall["iterate"] == 0, "mean"].mean()
-            chance(top, start, "starts, which are random")
+            chance(top, start, "random starts")
             recall_scale(top, recall["mean"].max())
             if objective["mean"].min() > 0:
                 bottom.set_yscale("log")
@@ -169,8 +169,8 @@ def fig3(results: Results) -> Drawing:
         named_below(figure, axes[0, 0], _WIDTH)
         caption(
             figure,
-            f"Mean{BAND}. Shaded: iterates 5 to 7, by which the paper's recall has "
-            "converged. All methods know every gallery image's label, but for SMLQ without labels.",
+            f"Mean{BAND}. Shaded: iterates 5 to 7, after which the paper's recall has converged. "
+            "All methods except SMLQ without labels know the label of every gallery image.",
         )
     return Drawing(figure, table)
 
@@ -201,9 +201,9 @@ def fig5(results: Results) -> Drawing:
         epsilon = next(iter(results.trials.values()))["epsilon"].iloc[0]
         caption(
             figure,
-            f"Mean{BAND}; the two other settings as in Table 2, ε = {epsilon:g}. Dashed: "
-            "the query's label is used after the noise, without a guarantee. Dotted: no noise. Up "
-            "to σ = 1 SMLQ is alone: where σ is smaller yet, Theorem 2 bounds nothing.",
+            f"Mean{BAND}. The two other settings are as in Table 2, ε = {epsilon:g}. Dashed: the "
+            "query's label is used after the noise, without a guarantee. Dotted: no noise. At "
+            "σ up to 1 only SMLQ is shown, because Theorem 2 has no finite bound at small σ.",
         )
     table = pd.concat(parts, ignore_index=True)
     order = ["experiment", "method", "label", "axis", "value", "metric", "n", "mean", "std", "se"]
@@ -246,8 +246,8 @@ def readings(results: Results) -> Drawing:
             figure,
             f"{_mean_of(results)}; CIFAR-100, {int(trials['n_images'].iloc[0])} gallery and "
             f"{int(trials['n_public_images'].iloc[0])} public images, five iterates. Shuffled: "
-            "features dealt to other images, so that recall is the labels'. PrivateMail: Algorithm "
-            "1 at ε = 10, where Theorem 2 bounds anything.",
+            "features are exchanged between images, so that recall comes from the labels only. "
+            "PrivateMail: Algorithm 1 at ε = 10, if Theorem 2 has a finite bound.",
         )
     return Drawing(figure, table)
 
@@ -267,14 +267,14 @@ def fig6(results: Results) -> Drawing:
             axis.set_title(f"{_data_set(name)}, {counted(tables[name])}")
         caption(
             parts[0],
-            "As published. Mean. Solid: (ε, δ)-private for the query, features and label; dashed: "
-            "not, or by a weaker guarantee. Shaded: above what any (ε, δ)-private query to which 9 "
-            "images come back can have; to the printed form 9 of each class do.",
+            "As published. Mean. Solid: (ε, δ)-private for the query's features and label. Dashed: "
+            "a weaker guarantee, or none. Shaded: above the upper bound for (ε, δ)-private queries "
+            "that retrieve 9 images; the printed form retrieves 9 images of each class.",
         )
         caption(
             parts[1],
-            "Without the query's label after the noise, and what has a guarantee; lines as above. "
-            f"{_typical_intervals(table)}",
+            "Without the query's label after the noise, and methods with a guarantee. Lines as "
+            f"above. {_typical_intervals(table)}",
         )
         caption(parts[2], "Without privacy, at any ε. Grey line: chance.")
     return Drawing(figure, table)
@@ -364,11 +364,11 @@ def fig7(results: Results) -> Drawing:
         alpha, n_public = trial["alpha"], int(trial["n_public_images"])
         caption(
             figure,
-            f"{n_public} public images among which one query (cross) is hidden, coloured by class; "
-            f"{trials['label'].iloc[0]}, α = {alpha:g}. Grey: where the server "
-            "has them. Above: each to the scale of its own spread. Below: in the server's "
-            "coordinates; residual: what is left after alignment in parts of the server's spread, "
-            "mean over queries, 1 where nothing is left in common.",
+            f"One query (cross) hidden among {n_public} public images, coloured by class; "
+            f"{trials['label'].iloc[0]}, α = {alpha:g}. Grey: the server's embedding. Top: each "
+            "embedding on its own scale. Bottom: in the server's coordinates. Residual: distance "
+            "after alignment, relative to the server's spread, mean over queries; 1 means that "
+            "nothing is in common.",
         )
     return Drawing(figure, pd.concat(parts, ignore_index=True))
 
@@ -441,10 +441,10 @@ def leak(results: Results) -> Drawing:
         named_below(figure, axes[0], _WIDTH)
         caption(
             figure,
-            f"{_mean_of(results)}. Class-free features know nothing of the image. Dashed: iterates "
-            "after the noise use the query's label where it is private. Shaded: above what any "
-            "(ε, δ)-private query that gets 9 images back can have; among dummies, as printed, it "
-            "gets 9 of each class.",
+            f"{_mean_of(results)}. Class-free features contain no information on the image. "
+            "Dashed: iterates after the noise use the query's private label. Shaded: above the "
+            "upper bound for (ε, δ)-private queries that retrieve 9 images; with dummies, as "
+            "printed, a query retrieves 9 images of each class.",
         )
     return Drawing(figure, table)
 
@@ -479,7 +479,7 @@ def sensitivity(results: Results) -> Drawing:
         caption(
             figure,
             f"Bound of Theorem 2, M √(n + 1) ‖Q‖ / 2, and the largest change of the first iterate "
-            f"that a search found: over {counted(trials)}, each with a start of its own. A ratio "
-            "below 1 breaks the bound.",
+            f"that a search found in {counted(trials)}, each with its own start. A ratio below 1 "
+            "violates the bound.",
         )
     return Drawing(figure, table)

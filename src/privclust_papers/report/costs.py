@@ -236,7 +236,7 @@ def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
     `dispatch_s` is added to the time of each job. Fewer than 1 core raises a ValueError.
     """
     if cores < 1:
-        raise ValueError(f"cores: got {cores}; it may be 1 or more")
+        raise ValueError(f"cores: got {cores}; it must be 1 or more")
     waiting = [len(job.needs) for job in jobs]
     users: list[list[int]] = [[] for _ in jobs]
     for place, job in enumerate(jobs):

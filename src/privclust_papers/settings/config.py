@@ -110,7 +110,7 @@ def _explain(error: Any) -> str:
         "minLength": f"a text of at least {value} characters",
     }.get(rule, error.message)
     may_be = error.schema.get("description", may_be)
-    return f"{key}: got {_short(error.instance)}; it may be {may_be}"
+    return f"{key}: got {_short(error.instance)}; it must be {may_be}"
 
 
 def _short(value: Any) -> str:

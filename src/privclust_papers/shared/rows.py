@@ -20,7 +20,7 @@ TEST_PART = 10
 def random_subset(rows: np.ndarray, n_samples: int, streams: TrialStreams) -> np.ndarray:
     """Return `n_samples` of the rows, drawn without replacement by the data stream."""
     if n_samples > len(rows):
-        raise ConfigError(f"n_samples: got {n_samples}; it may be at most {len(rows)}")
+        raise ConfigError(f"n_samples: got {n_samples}; it must be at most {len(rows)}")
     return rows[streams.get("data").choice(len(rows), size=n_samples, replace=False)]
 
 

@@ -60,6 +60,6 @@ def _extra(point: Point, dataset: Dataset) -> dict[str, Any]:
     k, n_samples = point["n_clusters"], len(dataset["X"])
     if k > n_samples:
         raise ConfigError(
-            f"{dataset['source']}: got n_clusters: {k}; it may be at most {n_samples}, the rows"
+            f"{dataset['source']}: got n_clusters: {k}; it must be at most {n_samples}, the rows"
         )
     return {"n_clusters": k, "bounds": (dataset["low"], dataset["high"])}

@@ -129,8 +129,8 @@ def test_no_image_can_be_read(network, tmp_path):
     ("changes", "reason"),
     [
         ({"y": None}, "arrays: has no y, only"),
-        ({"y": np.zeros(3, dtype=int)}, r"y: got shape \(3,\); it may be \(40,\)"),
-        ({"y": np.full(40, np.nan)}, "labels may be whole numbers, none missing"),
+        ({"y": np.zeros(3, dtype=int)}, r"y: got shape \(3,\); it must be \(40,\)"),
+        ({"y": np.full(40, np.nan)}, "labels must be whole numbers, none missing"),
         ({"train": np.ones(3, dtype=bool)}, r"train: got shape \(3,\)"),
         ({"files": np.array([b"a"])}, "names: got 1 for 40 images"),
         ({"boxes": np.ones((40, 3))}, r"boxes: got shape \(40, 3\)"),

@@ -74,14 +74,14 @@ def test_types_of_numbers(written, dtype, kept):
         ({"X": X * 1j}, "type complex"),
         ({"X": np.where(X > 7, np.nan, X)}, "2 of 4 rows hold NaN .* the first is row 2"),
         ({"X": np.where(X == 4, np.inf, X)}, "1 of 4 rows hold NaN .* the first is row 1"),
-        ({"pixels": X[:3]}, "pixels: got 3 rows; it may be 4, as X"),
+        ({"pixels": X[:3]}, "pixels: got 3 rows; it must be 4, as X"),
         ({"pixels": X * np.nan}, "pixels: 4 of 4 rows hold NaN"),
-        ({"y": Y[:3]}, r"y: got shape \(3,\); it may be \(4,\)"),
+        ({"y": Y[:3]}, r"y: got shape \(3,\); it must be \(4,\)"),
         ({"y": Y[:, None]}, r"y: got shape \(4, 1\)"),
-        ({"y": Y + 0.5}, "labels may be whole numbers, none missing"),
-        ({"y": np.array([1, 2, np.nan, 3])}, "labels may be whole numbers, none missing"),
-        ({"y": np.array([b"a"] * 4)}, "labels may be whole numbers"),
-        ({"train": np.ones(4)}, "train: got shape .* it may be 4 truth values"),
+        ({"y": Y + 0.5}, "labels must be whole numbers, none missing"),
+        ({"y": np.array([1, 2, np.nan, 3])}, "labels must be whole numbers, none missing"),
+        ({"y": np.array([b"a"] * 4)}, "labels must be whole numbers"),
+        ({"train": np.ones(4)}, "train: got shape .* it must be 4 truth values"),
     ],
 )
 def test_arrays_that_do_not_fit(written, changes, reason):
@@ -111,7 +111,7 @@ def test_file_that_is_not_there_or_of_another_kind(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.h5: there is no such file"):
         load_features(tmp_path / "none.h5")
     (tmp_path / "f.csv").write_text("1,2")
-    with pytest.raises(ValueError, match=r"may be in \.h5, \.hdf5 or \.npz, got 'f\.csv'"):
+    with pytest.raises(ValueError, match=r"must be in \.h5, \.hdf5 or \.npz, got 'f\.csv'"):
         load_features(tmp_path / "f.csv")
 
 

@@ -87,7 +87,7 @@ def test_real_sets_lie_in_their_public_boxes():
 
 def test_a_subset_larger_than_the_set_is_refused():
     checkins = {"points": np.zeros((50, 2)), "source": "gowalla"}
-    with pytest.raises(ConfigError, match="n_samples: got 51; it may be at most 50"):
+    with pytest.raises(ConfigError, match="n_samples: got 51; it must be at most 50"):
         compression.gowalla_trial({"n_clusters": 2, "n_samples": 51}, 0, streams(), checkins)
 
 

@@ -41,7 +41,7 @@ TRADEOFFS = {
     "ckm_l1_m5_gaussian": "CKM, L = 1, m = 5kd, Gaussian atoms",
     "ckm_l1_m20_gaussian": "CKM, L = 1, m = 20kd, Gaussian atoms",
     "ckm_l100_m10_gaussian": "CKM, L = 100, m = 10kd, Gaussian atoms",
-    "normal_l1_m10": "CKM, normal noise, Gaussian atoms",
+    "normal_l1_m10": "CKM, Gaussian noise, Gaussian atoms",
     "dplloyd_separated_corrected": "DPLloyd, replace-one",
     "eugkm": "EUGkM, replace-one",
     "lloyd": "Lloyd, 3 replicates",
@@ -52,7 +52,7 @@ PRIVATE = {
     "dplloyd_uniform": "DPLloyd, uniform start",
     "dplloyd_separated": "DPLloyd, separated start",
     "eugkm": "EUGkM",
-    "mixture_kmeans": "normal means (PLD)",
+    "mixture_kmeans": "Gaussian means (PLD)",
     "adaptive": "adaptive frames",
     "lloyd": "Lloyd",
 }
@@ -611,7 +611,7 @@ def test_statements_have_a_row_each():
 def test_rows_outside_the_box_are_told():
     results = edited(SPARSE["beyond"], lambda trials: trials.assign(rows_outside=7, rows=1000))
     said = drawn("beyond", results).figure.get_suptitle().replace("\n", " ")
-    assert "7 of 1,000 rows lie outside the declared box, and are clipped to it." in said
+    assert "7 of 1,000 rows lie outside the declared bounds and are clipped to them." in said
     assert "outside" not in drawn("beyond", SPARSE["beyond"]).figure.get_suptitle()
 
 

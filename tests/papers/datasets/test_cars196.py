@@ -104,7 +104,7 @@ def test_checksum_is_of_the_official_files_md5(pack):
         (
             {"cars_test_annos_withlabels.mat": _annotations((1, 1, 2, 2, 197, "00001.jpg"))},
             {},
-            "classes may be 1 to 196",
+            "classes must be 1 to 196",
         ),
     ],
 )

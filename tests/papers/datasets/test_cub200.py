@@ -98,11 +98,11 @@ def test_crops_are_in_an_archive_of_their_own_and_have_no_boxes(pack):
         ({"images.txt": ""}, "lists 0 images where"),
         ({"images.txt": "one 004.A/one.jpg\n"}, "images.txt has the line 'one 004"),
         ({"images/004.A/two.jpg": None}, "has no images/004.A/two.jpg, which images.txt lists"),
-        ({"bounding_boxes.txt": "1 1 2 3\n"}, "it may be a number and 4 value"),
+        ({"bounding_boxes.txt": "1 1 2 3\n"}, "it must be a number and 4 value"),
         ({"bounding_boxes.txt": "1 1 2 3 4\n"}, "bounding_boxes.txt has no line for image 2"),
         ({"image_class_labels.txt": "1 4\n"}, "has no line for image 2"),
         ({"image_class_labels.txt": "1 4\n2 4\n3 201\n"}, "may give 1 to 200"),
-        ({"train_test_split.txt": "1 a\n2 1\n3 1\n"}, "may be numbers"),
+        ({"train_test_split.txt": "1 a\n2 1\n3 1\n"}, "must be numbers"),
         ({"classes.txt": "1 001.Name\n"}, "may number the classes 1 to 200"),
     ],
 )

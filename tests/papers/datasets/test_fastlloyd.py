@@ -53,7 +53,7 @@ def test_archives_of_the_published_layout_are_read(tmp_path, kind):
     [
         ({"birch2.txt": b"1 2\n"}, "has no adult.txt"),
         ({"birch2.txt": b"1 2 3\n", "adult.txt": b"1 2 3 4 5 6\n"}, "line 1: got b'1 2 3'"),
-        ({"birch2.txt": b"1 nan\n", "adult.txt": b"1 2 3 4 5 6\n"}, "it may be 2 numbers"),
+        ({"birch2.txt": b"1 nan\n", "adult.txt": b"1 2 3 4 5 6\n"}, "it must be 2 numbers"),
         ({"birch2.txt": b"\n", "adult.txt": b"1 2 3 4 5 6\n"}, "holds no row"),
     ],
 )

@@ -95,7 +95,7 @@ def test_many_lines_give_what_a_set_gives(official):
     ],
 )
 def test_bad_line_is_named(official, line):
-    with pytest.raises(DataError, match=r"line 12: got b'0.*it may be user, time") as error:
+    with pytest.raises(DataError, match=r"line 12: got b'0.*it must be user, time") as error:
         gowalla.read(official((*LINES, line, LINES[0])))
     assert "\n" not in str(error.value)
 

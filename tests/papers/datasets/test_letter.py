@@ -31,7 +31,7 @@ def test_bad_line_is_named(tmp_path, line):
         with pytest.raises(DataError, match="holds no row"):
             letter.read(written(tmp_path, "\n"))
         return
-    with pytest.raises(DataError, match=r"line 2: got b'.*it may be 16 whole numbers"):
+    with pytest.raises(DataError, match=r"line 2: got b'.*it must be 16 whole numbers"):
         letter.read(written(tmp_path, f"A,{ROW}\n{line}\n"))
 
 

@@ -40,7 +40,7 @@ def test_components_and_labels(packed, end):
 )
 def test_bad_line_is_named(packed, line):
     good = "1,2,3,4,5,6,7,8,9,10,0\n"
-    with pytest.raises(DataError, match=r"line 3: got b'.*it may be 10 finite numbers and a label"):
+    with pytest.raises(DataError, match=r"line 3: got b'.*it must be 10 finite numbers and a lab"):
         lifesci.read(packed(good * 2 + line + "\n" + good))
 
 

@@ -81,9 +81,12 @@ def test_gowalla_goes_to_the_whole_first_then_to_a_part(
         (
             ("sources", 0, "sha256"),
             "abc",
-            ['hopkins155.sources[0].sha256: got "abc"', "it may be 64 lower-case hexadecimal digi"],
+            [
+                'hopkins155.sources[0].sha256: got "abc"',
+                "it must be 64 lower-case hexadecimal dig",
+            ],
         ),
-        (("sources", 1, "kind"), "ftp", ['sources[1].kind: got "ftp"; it may be mirror or url']),
+        (("sources", 1, "kind"), "ftp", ['sources[1].kind: got "ftp"; it must be mirror or url']),
         *(
             (("sources", 0, "location"), path, ["sources[0].location: got", "to the mirror direct"])
             for path in ("/data/x.zip", "../x.zip", "a/../../x.zip", "a\\b")
@@ -91,7 +94,7 @@ def test_gowalla_goes_to_the_whole_first_then_to_a_part(
         (
             ("sources", 1, "location"),
             "ftp://x/y",
-            ['sources[1].location: got "ftp://x/y"; it may be an http or https address'],
+            ['sources[1].location: got "ftp://x/y"; it must be an http or https address'],
         ),
         *((("file",), n, ["hopkins155.file: got"]) for n in ("a/b.zip", "receipt.json", ".x", "")),
         (("content_digest",), None, ["content_digest", "give both or neither"]),
@@ -147,7 +150,7 @@ def test_published_md5_verifies_a_source(tmp_path):
 
 def test_name_of_a_data_set(problem):
     message = problem(lambda entry: {"Hopkins 155": entry})
-    assert 'got "Hopkins 155"; it may be lower-case letters' in message
+    assert 'got "Hopkins 155"; it must be lower-case letters' in message
 
 
 def test_file_that_is_not_yaml(tmp_path):
@@ -179,6 +182,6 @@ def test_file_without_entries(tmp_path, text):
     path = tmp_path / "datasets.yaml"
     path.write_text(text)
     with pytest.raises(
-        ConfigError, match=r"top level.*: got .*; it may be a mapping from data set names"
+        ConfigError, match=r"top level.*: got .*; it must be a mapping from data set names"
     ):
         load_datasets(path, SCHEMA)

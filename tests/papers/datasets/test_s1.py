@@ -27,7 +27,7 @@ def test_points(written, end):
 
 @pytest.mark.parametrize("line", ["1", "0 0 0", "0 nan", "0 1.5", "-inf 0", "664159 550946", "a b"])
 def test_bad_line_is_named(written, line):
-    with pytest.raises(DataError, match=r"line 3: got b'.*it may be two numbers in \[-1, 1\]"):
+    with pytest.raises(DataError, match=r"line 3: got b'.*it must be two numbers in \[-1, 1\]"):
         s1.read(written(f"0 0\n0 0\n{line}\n0 0\n"))
 
 

@@ -122,7 +122,7 @@ def test_subsets_of_checkins(checkins):
     assert data.source == "gowalla"
     everything = mixtures.gowalla_trial(point | {"n_samples": 50}, 0, streams(point), checkins)
     assert np.linalg.norm(everything.X, axis=1).max() == pytest.approx(1.0)
-    with pytest.raises(ConfigError, match="n_samples: got 51; it may be at most 50"):
+    with pytest.raises(ConfigError, match="n_samples: got 51; it must be at most 50"):
         mixtures.gowalla_trial(point | {"n_samples": 51}, 0, streams(point), checkins)
 
 

@@ -235,4 +235,4 @@ def test_likelihoods_show_what_lies_off_the_panel():
     (axis,) = figure.axes
     labels = [text.get_text() for text in axis.get_legend().get_texts()]
     assert labels == ["EM", "CDP (below the panel)", "DP"]
-    assert figure.get_suptitle().startswith("184 of 20,000 rows lie outside the declared box")
+    assert figure.get_suptitle().startswith("184 of 20,000 rows lie outside the declared bounds")

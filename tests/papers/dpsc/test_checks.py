@@ -64,7 +64,7 @@ def test_rows_of_chains(shape):
 
 
 def test_an_unknown_shape_is_named():
-    with pytest.raises(ConfigError, match="shape: got 'star'; it may be one of lines, circle"):
+    with pytest.raises(ConfigError, match="shape: got 'star'; it must be one of lines, circle"):
         chain("star", "random", 1.0)
 
 

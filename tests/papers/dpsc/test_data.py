@@ -101,7 +101,7 @@ def test_people_of_whom_images_are_missing_are_not_picked(faces):
 @pytest.mark.parametrize("n", [61, 12, 78])
 def test_faces_in_other_numbers(faces, n):
     point = {**FACES, "n_samples": n}
-    with pytest.raises(ConfigError, match=f"n_samples: got {n}; it may be 3 times a number from 5"):
+    with pytest.raises(ConfigError, match=f"n_samples: got {n}; it must be 3 times a number from "):
         subspaces.yale_trial(point, 0, streams(point), faces)
 
 
@@ -124,7 +124,7 @@ def test_labels_are_shared_with_clusterings_without_privacy(faces):
             assert left == pytest.approx((values[2:] ** 2).sum())
     own = subspaces.share_labels(FACES, 0, streams(FACES), faces, 0, 1)
     assert {len(labels) for labels in own.values()} == {60}
-    with pytest.raises(ConfigError, match="shards: got 2; it may be 1"):
+    with pytest.raises(ConfigError, match="shards: got 2; it must be 1"):
         subspaces.share_labels(POINT, 0, streams(POINT), None, 0, 2)
 
 

@@ -46,7 +46,7 @@ def test_tuning_trials_are_those_of_the_tuning_split(motions):
 
 
 def test_trial_that_no_sequence_has_is_named(motions):
-    with pytest.raises(ConfigError, match="trials: got 4; it may be 0 to 3, one a sequence"):
+    with pytest.raises(ConfigError, match="trials: got 4; it must be 0 to 3, one a sequence"):
         segmentation.motion_trial({}, 4, streams({}), motions)
 
 

@@ -138,9 +138,9 @@ def test_keys_of_sharing_reach_the_experiment():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reference": "other"}, "f: experiments.e.reference: got 'other'; it may be one of a"),
-        ({"swept": ["delta"]}, "f: experiments.e.swept: got 'delta'; it may be one of d, eps"),
-        ({"effort": {"shards": 2}}, "f: experiments.e: shards: got 2; it may be 1 where there is"),
+        ({"reference": "other"}, "f: experiments.e.reference: got 'other'; it must be one of a"),
+        ({"swept": ["delta"]}, "f: experiments.e.swept: got 'delta'; it must be one of d, eps"),
+        ({"effort": {"shards": 2}}, "f: experiments.e: shards: got 2; it must be 1 where there is"),
         ({"grid": [{"eps": []}]}, "f: experiments.e: got 0 grid points and 2 trials"),
         (
             {"effort": {"trials": {"start": 2, "stop": 2}}},

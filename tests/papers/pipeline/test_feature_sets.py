@@ -233,14 +233,18 @@ def edited(tmp_path, edit):
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("dataset", "cifar10", "cub200_quick.dataset: got 'cifar10'; it may be one of cars196, "),
-        ("model", "lite3", 'got "lite3"; it may be one of "lite0", "lite1", "lite2"'),
-        ("size", 31, "cub200_quick.size: got 31; it may be a height and width in pixels, at least"),
+        ("dataset", "cifar10", "cub200_quick.dataset: got 'cifar10'; it must be one of cars196, "),
+        ("model", "lite3", 'got "lite3"; it must be one of "lite0", "lite1", "lite2"'),
+        (
+            "size",
+            31,
+            "cub200_quick.size: got 31; it must be a height and width in pixels, at leas",
+        ),
         ("pixels", 0, "cub200_quick.pixels: got 0"),
-        ("split", "half", 'split: got "half"; it may be one of "images", "classes"'),
+        ("split", "half", 'split: got "half"; it must be one of "images", "classes"'),
         ("per_class", {"train": 1}, "cub200_quick.per_class: the key 'test' is missing"),
-        ("per_class", {"train": 0, "test": 1}, "per_class.train: got 0; it may be a number, at "),
-        ("classes", "all", 'cub200_quick.classes: got "all"; it may be a number, at least 1'),
+        ("per_class", {"train": 0, "test": 1}, "per_class.train: got 0; it must be a number, at "),
+        ("classes", "all", 'cub200_quick.classes: got "all"; it must be a number, at least 1'),
         ("shuffle", True, "cub200_quick: unknown key 'shuffle'; it may have classes, dataset"),
     ],
 )
@@ -253,7 +257,7 @@ def test_bad_entry_names_file_key_value_and_choices(tmp_path, key, value, reason
 
 
 def test_name_of_a_data_set_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"got the name 'cub200'; it may be any that no data set"):
+    with pytest.raises(ConfigError, match=r"got the name 'cub200'; it must be a name that no data"):
         edited(tmp_path, lambda d: d.update(cub200=d["cub200_quick"]))
 
 
@@ -300,7 +304,10 @@ def test_damaged_features_of_a_user_are_not_deleted(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"file": "mine.csv", "split": "classes"}, 'mine.file: got "mine.csv"; it may be the path'),
+        (
+            {"file": "mine.csv", "split": "classes"},
+            'mine.file: got "mine.csv"; it must be the',
+        ),
         ({"file": "mine.h5"}, "mine: the key 'split' is missing"),
         ({"file": "mine.h5", "split": "images", "size": 96}, "mine: unknown key 'size'"),
     ],

@@ -99,7 +99,7 @@ def test_unknown_data_set_of_an_effort_is_named(plan_of):
     with pytest.raises(ConfigError) as error:
         plan_of({}, {"dataset": "cub200_fast"})
     message = str(error.value)
-    assert "experiments.mtsc_synthetic.dataset: got 'cub200_fast'; it may be one of " in message
+    assert "experiments.mtsc_synthetic.dataset: got 'cub200_fast'; it must be one of " in message
     assert "cub200, cub200_paper, cub200_quick" in message
     assert "(defined in config/datasets.yaml and config/features.yaml)" in message
 

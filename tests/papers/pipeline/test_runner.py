@@ -420,7 +420,7 @@ def noise_as_data(point, trial, streams, dataset, *shard):
 def test_data_and_shared_statistics_have_no_noise(sweeping, role):
     plan = replace(sweeping, share=f"{__name__}.column_sums")
     plan = replace(plan, **{role: f"{__name__}.noise_as_data"})
-    with pytest.raises(ValueError, match="got 'noise'; without a method it may be one of data, in"):
+    with pytest.raises(ValueError, match="got 'noise'; without a method it must be one of data, i"):
         blocks(plan, "noisy")
 
 

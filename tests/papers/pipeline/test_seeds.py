@@ -43,7 +43,7 @@ def test_streams_of_different_trials_are_uncorrelated():
 
 
 def test_unknown_streams_and_misplaced_methods_are_refused():
-    with pytest.raises(ValueError, match="it may be one of data, init, noise"):
+    with pytest.raises(ValueError, match="it must be one of data, init, noise"):
         generator(*KEY, "other")
     with pytest.raises(ValueError, match="belongs to 'noise'"):
         generator(*KEY, "init", "ssc")

@@ -135,7 +135,7 @@ def test_claims_reach_the_scorecard(plan_of):
     (judged,) = plan_of({"mine": METHOD}, claims=[claim]).own_claims
     assert judged == {**claim, "paper": "ckm", "of": "ours"}  # counted apart from the paper's
     elsewhere = {**claim, "target": "mtsc_fig1"}
-    with pytest.raises(ConfigError, match=r"claims.better.target: got 'mtsc_fig1'; it may be one"):
+    with pytest.raises(ConfigError, match=r"claims.better.target: got 'mtsc_fig1'; it must be one"):
         plan_of({"mine": METHOD}, claims=[elsewhere])
     with pytest.raises(ConfigError, match=r"my_methods.yaml: claims: \[0\]: the key"):
         plan_of({"mine": METHOD}, claims=[{"id": "better"}])
@@ -148,7 +148,7 @@ def test_claims_reach_the_scorecard(plan_of):
         ({"class": "own_classes.Nothing"}, r"mine.class: own_classes.Nothing: cannot be imported"),
         ({"class": "no_such.Thing"}, r"mine.class: no_such.Thing: cannot be imported"),
         ({"class": "own_classes.a_function"}, r"class: got own_classes.a_function, which is no"),
-        ({"targets": {"ckm_fig9": {}}}, r"mine.targets: got 'ckm_fig9'; it may be one of ckm_bey"),
+        ({"targets": {"ckm_fig9": {}}}, r"mine.targets: got 'ckm_fig9'; it must be one of ckm_bey"),
         ({"targets": {"ckm_tab_snr": {}}}, r"mine.targets: ckm_tab_snr compares no methods; it m"),
         ({"label": "EUGkM, replace-one"}, r"label: got 'EUGkM, replace-one', which is the label"),
         ({"audit": {**AUDIT, "pair": "own_classes.other"}}, r"mine.audit.pair: own_classes.other"),
@@ -194,7 +194,10 @@ def test_data_get_experiments_and_targets(plan_of, table):
     ("change", "message"),
     [
         ({"file": "none.csv"}, r"data.rows.file: got 'none.csv'; there is no such file"),
-        ({"bounds": [180, -180]}, r"data.rows.bounds: got 180 and -180; the first may be a finite"),
+        (
+            {"bounds": [180, -180]},
+            r"data.rows.bounds: got 180 and -180; the first must be a finit",
+        ),
         ({"bounds": [[0, 0], [1, 0]]}, r"data.rows.bounds: got 0 and 0"),
         ({"bounds": [[0, 0], [1]]}, r"data.rows.bounds: got .* two lists of the same length"),
         ({"bounds": [0, [1, 1]]}, r"data.rows.bounds: got .* two lists of the same length"),

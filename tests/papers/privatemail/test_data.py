@@ -112,7 +112,7 @@ def test_a_set_without_test_images_is_named():
 def test_kinds_of_features():
     np.testing.assert_array_equal(task_of().X_gallery, trial_of().extra["deep"][1])
     np.testing.assert_array_equal(task_of("pixels").X_public, trial_of().extra["pixels"][0])
-    with pytest.raises(ConfigError, match="got 'sift'; it may be one of deep, pixels, random"):
+    with pytest.raises(ConfigError, match="got 'sift'; it must be one of deep, pixels, random"):
         task_of("sift")
 
 

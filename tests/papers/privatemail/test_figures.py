@@ -408,7 +408,7 @@ def test_curves_along_iterates_are_means_over_trials():
         np.testing.assert_array_equal(line.get_xdata(), np.arange(11))
         np.testing.assert_allclose(line.get_ydata(), np.arange(11) / 100 + place + 2.5)
     # starts: places 0 to 3 and trials 0 to 5
-    assert lines_named(top)["starts, which are random"].get_ydata()[0] == pytest.approx(4.0)
+    assert lines_named(top)["random starts"].get_ydata()[0] == pytest.approx(4.0)
     assert bottom.get_yscale() == "symlog"
     assert drawn("fig3", SPARSE["fig3"]).figure.axes[1].get_yscale() == "log"
     assert len(drawing.table) == 3 * 4 * 11 * 2
@@ -456,7 +456,7 @@ def test_recall_against_epsilon_beside_ceiling_and_chance():
         for method in methods:
             expected = [level_of(method, e, 2.5) for e in EPSILONS]
             np.testing.assert_allclose(named[method.upper()].get_ydata(), expected)
-        ceiling = named["most that an (ε, δ)-private query can have"]
+        ceiling = named["upper bound for (ε, δ)-private queries"]
         x, y = ceiling.get_data()
         expected = [ceiling_of(epsilon, TABLE2["n_classes"]) for epsilon in x]
         np.testing.assert_allclose(y, expected)

@@ -269,7 +269,7 @@ def test_schedules_keep_within_their_bounds():
 
 
 def test_no_cores_are_refused():
-    with pytest.raises(ValueError, match="cores: got 0; it may be 1 or more"):
+    with pytest.raises(ValueError, match="cores: got 0; it must be 1 or more"):
         makespan([job(1.0)], 0)
 
 

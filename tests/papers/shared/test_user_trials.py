@@ -180,7 +180,7 @@ def test_a_far_row_does_not_hide_what_methods_find():
 
 @pytest.mark.parametrize("trial", [clusters_trial, mixture_trial])
 def test_more_clusters_than_rows_are_refused(dataset, trial):
-    with pytest.raises(ConfigError, match="got n_clusters: 501; it may be at most 500, the rows"):
+    with pytest.raises(ConfigError, match="got n_clusters: 501; it must be at most 500, the rows"):
         trial({"n_clusters": 501, "n_starts": 1}, 0, TrialStreams(SPEC, {}, 0), dataset)
 
 

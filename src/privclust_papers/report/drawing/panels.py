@@ -21,7 +21,7 @@ from privclust_papers.report.drawing.style import BELOW, MethodStyle, Results
 
 _TABLE_SIZE = 8.0
 TRIALS_FOR_A_BAND = 5
-BAND = f" (band, from {TRIALS_FOR_A_BAND} trials on: 95 % by Student's t)"
+BAND = f" (bands: 95 % intervals by Student's t, if there are at least {TRIALS_FOR_A_BAND} trials)"
 
 
 def caption(figure: FigureBase, text: str) -> None:
@@ -38,9 +38,9 @@ def counted(*tables: pd.DataFrame) -> str:
 
 
 def outside_note(trials: Iterable[pd.DataFrame]) -> str:
-    """Return a note on the number of rows clipped to the declared box; empty if none were."""
+    """Return a note on the number of rows clipped to the declared bounds; empty if none were."""
     notes = {
-        f"{outside:,} of {rows:,} rows lie outside the declared box, and are clipped to it."
+        f"{outside:,} of {rows:,} rows lie outside the declared bounds and are clipped to them."
         for table in trials
         if ROWS_OUTSIDE in table
         for outside, rows in table[[ROWS_OUTSIDE, ROWS]].drop_duplicates().to_numpy()

@@ -100,7 +100,7 @@ def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
     """Write the names of substitutes for data below a figure, or as its legend's title."""
     sources = sorted({source for table in tables.values() for source in table["source"]})
     notes = {"Not comparable with the paper": is_substitute}
-    notes["Orders of methods are comparable with the paper, numbers are not"] = is_part
+    notes["The order of methods is comparable with the paper, numbers are not"] = is_part
     found = {text: "; ".join(filter(kind, sources)) for text, kind in notes.items()}
     text = ". ".join(f"{text}: {names}" for text, names in found.items() if names)
     if not text:
