@@ -154,8 +154,8 @@ def _frequencies(args, n_features: int, encoder):
     most = MOST_BYTES // (8 * (n_features + 4))
     if args.frequencies > most:
         raise ValueError(
-            f"--frequencies {args.frequencies}: must be at most {most} for {n_features} columns, as "
-            f"a sketch's file may hold {MOST_BYTES >> 30} GiB"
+            f"--frequencies {args.frequencies}: must be at most {most} for {n_features} columns, "
+            f"as a sketch's file may hold {MOST_BYTES >> 30} GiB"
         )
     variance = args.variance
     if variance is None:
