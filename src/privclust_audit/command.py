@@ -32,7 +32,7 @@ def add_to(commands) -> None:
     called = "called as (data, rng), returns an output; with --inside an estimator, a callable "
     called += "that returns one, or a callable of a data set"
     add("mechanism", metavar="MODULE:CALLABLE", help=called)
-    add("--inside", action="store_true", help="record the noisy values, replay on neighbours")
+    add("--inside", action="store_true", help="record a fit's noise, and replay it on neighbours")
     add(
         "--epsilon",
         type=number,
@@ -67,9 +67,21 @@ def add_to(commands) -> None:
     )
     share = "share of the claim at which --stopping anytime stops; default: 0.9"
     add("--closeness", type=number, default=0.9, metavar="P", help=share)
-    add("--confidence", type=probability, default=0.95, metavar="P", help="default: 0.95")
+    add(
+        "--confidence",
+        type=probability,
+        default=0.95,
+        metavar="P",
+        help="of the bounds; default: 0.95",
+    )
     add("--seed", type=seed, metavar="S", help="seed of the mechanism's random numbers")
-    add("--pairs", type=positive_integer, default=200, metavar="N", help="number, with --inside")
+    add(
+        "--pairs",
+        type=positive_integer,
+        default=200,
+        metavar="N",
+        help="number of pairs, with --inside",
+    )
     made_up = "number of columns of generated rows, with --inside; default: 2"
     add("--features", type=positive_integer, default=2, metavar="D", help=made_up)
 

@@ -63,7 +63,7 @@ def test_files_of_different_length_convict_nobody(run):
     rows = np.full((10_000, 1), 0.5)
     code, out, err = run(rows, rows[:5000])
     assert (code, out) == (1, "")
-    assert "first.npy and second.npy are no neighbours: they have 10,000 and 5,000 rows" in err
+    assert "first.npy and second.npy are not neighbours: they have 10,000 and 5,000 rows" in err
     # one row fewer is a neighbour by one relation, and none by the other
     assert "no replace-one neighbours" in run(rows, rows[1:], "--neighbours", "replace_one")[2]
     assert "violated" not in run(rows, rows[1:], "--neighbours", "add_remove")[1]
@@ -120,7 +120,7 @@ def test_nothing_but_nan_acquits_nobody(value):
     def broken(data, rng):
         return value
 
-    message = r"mechanism .*broken returned nothing but NaN in all 400 runs on each data set"
+    message = r"mechanism .*broken returned only NaN in all 400 runs on each data set"
     for statistic in (None, np.sum):
         with pytest.raises(ValueError, match=message):
             audit(broken, statistic=statistic)
@@ -193,7 +193,7 @@ def test_a_constant_output_is_recognised():
 def test_arrays_that_are_no_neighbours_convict_nobody():
     rows = np.full((1000, 1), 0.5)
     for relation in ("replace_one", "add_remove"):
-        with pytest.raises(ValueError, match=r"data and neighbour are no .*1,000 and 500 rows"):
+        with pytest.raises(ValueError, match=r"data and neighbour are not .*1,000 and 500 rows"):
             audit(noisy_sum, rows, rows[:500], neighbours=relation)
     with pytest.raises(ValueError, match="must be arrays"):
         audit(noisy_sum, 0.0, 1.0, neighbours="replace_one")
@@ -233,7 +233,7 @@ def test_noise_larger_than_any_float_is_refused():
     with pytest.raises(ValueError, match=r"epsilon=1e-320 and delta=5e-324 need more noise"):
         analytic_gaussian_sigma(UNIT, 1e-320, 5e-324)
     huge = Sensitivity(1e300, "l2", "replace-one", "a unit far too small")
-    with pytest.raises(ValueError, match="which no float holds; take other units"):
+    with pytest.raises(ValueError, match="out of the range of floats; use other units"):
         analytic_gaussian_sigma(huge, 1e-9, 1e-9)
     sigmas = [analytic_gaussian_sigma(UNIT, epsilon, 1e-6) for epsilon in (1e100, 1e300, 1.7e308)]
     assert sigmas == pytest.approx(

@@ -67,11 +67,11 @@ def test_outputs_that_exist_already(run, monkeypatch):
     Path("mine.csv").chmod(0o444)
     Path("nowhere.h5").symlink_to("none")
     before = Path("s.h5").read_bytes()
-    again = "is there already", "--force"
+    again = "exists already", "--force"
     refused(run("sketch", "x.npy", "-o", "s.h5", *DRAWN), *again)
     refused(run("sketch", "x.npy", "-o", "nowhere.h5", *DRAWN), *again)
     refused(run("decode", "s.h5", "--clusters", "2", "-o", "mine.csv"), *again)
-    refused(run("decode", "s.h5", "--clusters", "2", "-o", "/dev/null", "--force"), "is no file")
+    refused(run("decode", "s.h5", "--clusters", "2", "-o", "/dev/null", "--force"), "is not a file")
     assert (Path("mine.csv").read_text(), Path("s.h5").read_bytes()) == ("mine", before)
     assert run("decode", "s.h5", "--clusters", "2", "-o", "mine.csv", "--force")[0] == 0
     assert Path("mine.csv").read_text().startswith("x1,x2,x3,weight")
@@ -329,7 +329,7 @@ def test_requests_beyond_any_machine(run):
     run("sketch", "x.npy", "-o", "s.h5", *DRAWN)
     start = time.perf_counter()
     options = ("--frequencies", "1000000000", "--variance", "1")
-    refused(run("sketch", "x.npy", "-o", "t.h5", *options), "may be at most 19173961")
+    refused(run("sketch", "x.npy", "-o", "t.h5", *options), "must be at most 19173961")
     refused(run("decode", "s.h5", "--clusters", "1000000"), "cannot tell more than 10 clusters")
     refused(run("decode", "s.h5", "--clusters", "11"), "--clusters 11", "ask for fewer")
     assert time.perf_counter() - start < 1.0
@@ -394,10 +394,10 @@ def test_the_same_records_or_sums_in_another_file(run):
         write(name, X)
     options = (*DRAWN, "--epsilon", "1", "--seed-noise", "7")
     for name in FORMATS[1:]:
-        refused(run("sketch", "x.npy", name, "-o", "o.h5", *options), "holds the records of")
+        refused(run("sketch", "x.npy", name, "-o", "o.h5", *options), "has the same records as")
     drawn = ("--frequencies", "20", "--public-sample", "r.csv.gz", "--epsilon", "1")
     code, _, err = run("sketch", "x.npy", "-o", "o.h5", *drawn, "--seed-noise", "7")
-    assert (code, "name a sample that is public" in err) == (1, True)
+    assert (code, "name a public sample" in err) == (1, True)
     assert not Path("o.h5").exists()
     run("sketch", "x.npy", "-o", "a.h5", *options)
     Path("b.h5").write_bytes(Path("a.h5").read_bytes())

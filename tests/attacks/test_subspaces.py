@@ -107,7 +107,7 @@ def test_one_row_decides_whether_there_are_subspaces(entry):
     ):
         with pytest.warns(UserWarning, match="clipped"):
             assert np.isfinite(model.fit(X).subspaces_).all()
-        assert "entries that are no numbers" in str(model.guarantee_)
+        assert "an entry that is not a number" in str(model.guarantee_)
 
 
 class Telltale(ClusterMixin, BaseEstimator):

@@ -45,7 +45,7 @@ def test_substitute_is_declared_everywhere(finished):
     receipt = (finished.folder / "data/raw/hopkins155/receipt.json").read_text()
     assert '"kind": "substitute"' in receipt
     log = (finished.folder / "logs/fetch/hopkins155.log").read_text()
-    assert "A SUBSTITUTE TAKES ITS PLACE" in log
+    assert "A SUBSTITUTE IS USED" in log
     results = finished.results()
     trials = results["results/quick/mtsc/mtsc_heat_map/trials.csv"].decode()
     assert "substitute for hopkins155" in trials

@@ -303,7 +303,7 @@ def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
 
     name = "no network"  # nobody listens there any more
     output = project.run(*CORES, PREPARED)
-    see(name, said(output, ".*NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE.*"))
+    see(name, said(output, ".*NO SOURCE IS AVAILABLE, A SUBSTITUTE IS USED.*"))
     assert project.made()[PREPARED] != undisturbed.made()[PREPARED]
     with contextlib.ExitStack() as later:
         listen = faults.server(port)
@@ -311,7 +311,8 @@ def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
 
     def refused(name, reason):
         output = fails_cleanly(project, *NO_SUBSTITUTES)
-        see(name, said(output, f"listed cannot be had; tried: .*{reason}.* or try again later.*"))
+        tried = f"tried: .*{reason}.* or try again later.*"
+        see(name, said(output, f"listed is not available; {tried}"))
         assert not (project.folder / RAW).exists()
 
     refused("no network, no substitutes", "127.0.0.1 refuses the connection")

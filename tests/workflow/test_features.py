@@ -151,7 +151,7 @@ def test_network_whose_weights_cannot_be_had_stops_in_one_line(new_features_proj
     project = new_features_project()
     done = project.run("--cores", "1", FEATURES, "--config", "features_model=resnet50", check=False)
     assert done.returncode != 0
-    assert "resnet50 cannot be had; tried: " in done.stdout
+    assert "resnet50 is not available; tried: " in done.stdout
     assert "put resnet50-0676ba61.pth into a mirror directory" in done.stdout
     assert "Traceback" not in done.stdout
     assert not (project.folder / FEATURES).exists()

@@ -143,7 +143,7 @@ def test_data_of_others_are_fetched_again_or_nothing_agrees(undisturbed, tmp_pat
     assert code == 1, said
     assert set(outcomes.values()) == {"not recomputed"}
     assert "0 of the run's 10 jobs were repeated" in said
-    assert "listed cannot be had" in said  # what the job itself said
+    assert "listed is not available" in said  # what the job itself said
     assert str(project.mirror) not in said
 
 

@@ -36,6 +36,6 @@ rule costs:
         effort=PLAN.effort,
         budgets=PLAN.budgets,
     message:
-        "Adding up what the run cost"
+        "Adding up the costs of the run"
     script:
         "../scripts/costs.py"

@@ -92,6 +92,6 @@ rule read_own:
     params:
         spec=JOBS.own_spec,
     message:
-        "Reading {wildcards.own}, data of your own"
+        "Reading your data {wildcards.own}"
     script:
         "../scripts/read_own.py"

@@ -22,7 +22,7 @@ except CostError as error:
     raise SystemExit(1) from None
 if costs.unrecorded:
     first = ", ".join(costs.unrecorded[:3])
-    log.warning("%d files have no record of what they cost, as %s", len(costs.unrecorded), first)
+    log.warning("%d files have no record of their cost, such as %s", len(costs.unrecorded), first)
 table, model, runs = cost_table(costs), predict(costs, CORES), compare_runs(costs)
 for line in verdict_lines(table, snakemake.params.budgets, snakemake.params.effort):
     log.info("%s", line)

@@ -62,7 +62,7 @@ def add_to(commands) -> None:
         type=size,
         default="auto",
         metavar="K",
-        help="number of clusters, or 'auto' (the default): chosen from 1 to 20, at no budget",
+        help="number of clusters, or 'auto' (the default): chosen from 1 to 20, uses no budget",
     )
     _add_columns(parser.add_argument_group("columns").add_argument)
     _add_privacy(parser.add_argument_group("privacy").add_argument)

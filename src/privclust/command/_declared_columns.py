@@ -72,7 +72,7 @@ def add_declarations(add) -> None:
         "--missing",
         choices=("drop", "middle"),
         help="rows with a missing or unreadable entry: 'drop', the default, leaves them out and "
-        f"spends {MISSING_SHARE:.0%}% of the budget on noisy counts of them by column; 'middle' "
+        f"spends {MISSING_SHARE:.0%}% of the budget on noisy counts of these by column; 'middle' "
         "replaces the entry by the middle of the column",
     )
 
@@ -116,9 +116,9 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
             args.usage_error(f"column {name!r} has --bounds and --categories")
     columns = args.columns or [*bounds, *categories]
     if not columns:
-        args.usage_error("name the columns that count: --bounds NAME=LOW:HIGH or --columns NAME")
+        args.usage_error("name the columns to use: --bounds NAME=LOW:HIGH or --columns NAME")
     if args.groups in columns:
-        args.usage_error(f"column {args.groups!r} says whose a row is; it cannot count as well")
+        args.usage_error(f"column {args.groups!r} identifies persons; it cannot be used as well")
     for name in [*bounds, *categories]:
         if name not in columns:
             args.usage_error(f"column {name!r} is declared but not among --columns")
@@ -127,12 +127,12 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
     if unknown and not (finds_bounds and args.private_bounds is not None):
         finding = ", or let --private-bounds spend a part of epsilon on finding bounds"
         args.usage_error(
-            f"column {unknown[0]!r} has no --bounds or --categories: give those that are known of "
-            f"anybody{finding if finds_bounds else ''}. Categories are not found: one that a "
-            "single person has would identify that person"
+            f"column {unknown[0]!r} has no --bounds or --categories: give the widest plausible "
+            f"ones for anyone{finding if finds_bounds else ''}. Categories are not taken from the "
+            "table: one that a single person has would identify that person"
         )
     if finds_bounds and args.private_bounds is not None and not unknown:
-        args.usage_error("--private-bounds: all columns have bounds, so that it would be wasted")
+        args.usage_error("--private-bounds: all columns have bounds; its budget would be wasted")
     return declared, unknown
 
 

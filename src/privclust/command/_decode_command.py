@@ -113,7 +113,7 @@ def _check_arguments(args) -> None:
         args.usage_error("--bounds: LOW must be less than HIGH")
     if args.subspaces:
         if args.errors:
-            args.usage_error("--errors does not go with --subspaces, whose errors always come")
+            args.usage_error("--errors does not go with --subspaces, which always gives errors")
         if args.dimension is None:
             args.usage_error("--subspaces needs --dimension Q, or 'auto'")
         if args.bounds is not None:

@@ -32,8 +32,8 @@ def add_to(commands) -> None:
         "spent.",
     )
     add = parser.add_argument
-    add("--n", type=positive_integer, required=True, metavar="N", help="rows")
-    add("--features", type=positive_integer, required=True, metavar="D")
+    add("--n", type=positive_integer, required=True, metavar="N", help="number of rows")
+    add("--features", type=positive_integer, required=True, metavar="D", help="number of features")
     add("--clusters", type=positive_integer, required=True, metavar="K")
     add("--epsilon", type=positive_number, required=True, nargs="+", metavar="E")
     add("--delta", type=probability, default=0.0, metavar="P", help="default: 0")
@@ -63,7 +63,13 @@ def add_to(commands) -> None:
         help="number of columns of a table for privclust cluster: reserves its budget for counts "
         "of missing entries, and prints their error",
     )
-    add("--trials", type=positive_integer, default=10, metavar="T", help="fits; default: 10")
+    add(
+        "--trials",
+        type=positive_integer,
+        default=10,
+        metavar="T",
+        help="number; default: 10",
+    )
     add("--seed", type=seed, metavar="S", help="seed, for repeatable results")
 
 
@@ -105,8 +111,9 @@ def _counts(args, epsilon: float) -> str:
     share = part_of_budget(epsilon, args.delta, MISSING_SHARE)
     noise = CountsByColumn.of(args.columns, *share, args.neighbours).noise
     return (
-        f"of it {MISSING_SHARE:.0%} for counts of missing entries: epsilon {share[0]:.3g} by "
-        f"itself, with noise of {noise.deviation:,.0f} rows (standard deviation) on each count"
+        f"of this budget, {MISSING_SHARE:.0%} for counts of missing entries: epsilon "
+        f"{share[0]:.3g} on its own, with noise of {noise.deviation:,.0f} rows (standard "
+        "deviation) on each count"
     )
 
 

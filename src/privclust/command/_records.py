@@ -124,10 +124,10 @@ class Twins:
         if twin is file.name:
             return
         if twin == self._sample:
-            reason = "of which the variance would tell without noise; name a sample that is public"
+            reason = "and the variance would reveal them without noise; name a public sample"
         else:
-            reason = "whose records would be added twice and hidden half as well; name each once"
-        raise ValueError(f"{file.name}: holds the records of {twin}, {reason}")
+            reason = "and records that are added twice are protected half as well; name each once"
+        raise ValueError(f"{file.name}: has the same records as {twin}, {reason}")
 
 
 def check_distinct(
@@ -140,16 +140,16 @@ def check_distinct(
         twin = next((other for other in others if filecmp.cmp(file, other, shallow=False)), None)
         if twin is not None and (os.path.samefile(file, twin) or counts(file)):
             raise ValueError(
-                f"{file}: holds the same as {twin}; a record that is added twice is hidden half as "
-                "well as is promised: name each file once"
+                f"{file}: has the same content as {twin}; a record that is added twice has half "
+                "the promised protection: name each file once"
             )
         others.append(file)
     if public_sample is not None and os.path.isfile(public_sample):
         for file in by_start.get(_start(public_sample), []):
             if filecmp.cmp(public_sample, file, shallow=False):
                 raise ValueError(
-                    f"{public_sample}: holds the same as {file}, of which the variance would tell "
-                    "without noise; name a sample that is public"
+                    f"{public_sample}: has the same content as {file}, which the variance would "
+                    "reveal without noise; name a public sample"
                 )
 
 

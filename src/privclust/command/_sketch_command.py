@@ -97,7 +97,11 @@ def add_to(commands) -> None:
         "persons (with --subspaces also by one sketch for each number of records)",
     )
     add(
-        "--threads", type=positive_integer, default=_cores(), metavar="N", help="default: all cores"
+        "--threads",
+        type=positive_integer,
+        default=_cores(),
+        metavar="N",
+        help="number; default: all cores",
     )
     declaring = parser.add_argument_group(
         "columns",
@@ -139,7 +143,7 @@ def _add_frequencies(group) -> None:
     """Add the arguments on frequencies and on measurements per record."""
     add = group.add_argument
     add("--like", metavar="SKETCH", help="use the frequencies and measurements of this sketch")
-    add("--frequencies", type=positive_integer, metavar="M", help="number, such as 10 k d")
+    add("--frequencies", type=positive_integer, metavar="M", help="number of frequencies")
     add("--law", choices=LAWS, help=f"distribution of the frequencies; default: {LAWS[0]}")
     add(
         "--variance",
@@ -364,10 +368,10 @@ def _check_arguments(args) -> None:
         _check_frequencies(args)
     if args.epsilon is None:
         if args.budget is not None:
-            args.usage_error("--budget counts what --epsilon costs, which is not given")
+            args.usage_error("--budget needs --epsilon")
         for name in ("delta", "noise", "neighbours"):
             if getattr(args, name) is not None:
-                args.usage_error(f"--{name} says how --epsilon is met, which is not given")
+                args.usage_error(f"--{name} needs --epsilon")
     if args.groups is not None and args.measurements is not None:
         args.usage_error("--measurements does not go with --groups: each record has its own")
     if args.noise == "gaussian" and not args.delta:
@@ -387,10 +391,10 @@ def _check_frequencies(args) -> None:
         args.usage_error(
             "the scale of the clusters is needed, from one of --variance V (known beforehand), "
             "--public-sample FILE or --like SKETCH; it is not taken from FILE, because that would "
-            "tell of the private records without noise"
+            "reveal the private records without noise"
         )
     elif args.measurements is not None and args.measurements > args.frequencies:
-        args.usage_error(f"--measurements may be at most --frequencies {args.frequencies}")
+        args.usage_error(f"--measurements must be at most --frequencies {args.frequencies}")
 
 
 def _check_room(output: str, sketcher) -> None:

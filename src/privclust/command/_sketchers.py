@@ -62,8 +62,8 @@ class FeatureSketcher:
             column = int(np.argmax(is_large))
             name = f"column {column + 1}" if file.header is None else repr(file.header[column])
             raise ValueError(
-                f"{file.name}: {name} holds an entry too large for the frequencies, which bear "
-                f"{largest:.3g}; rescale the columns, or declare their --bounds"
+                f"{file.name}: {name} has an entry too large for the frequencies, which allow at "
+                f"most {largest:.3g}; rescale the columns, or declare their --bounds"
             )
 
     def exact(self):
@@ -93,7 +93,7 @@ class MomentSketcher:
     """Sketches of `privclust.sketches.MomentSketch`, for unions of subspaces."""
 
     needed_by = "the first file"
-    any_record = "of a record with infinite entries those alone count"
+    any_record = "of a record with infinite entries, only these count"
 
     def __init__(self, args, n_features: int, encoder) -> None:
         from privclust.sketches.moment_release import check_size, default_degree
@@ -154,8 +154,8 @@ def _frequencies(args, n_features: int, encoder):
     most = MOST_BYTES // (8 * (n_features + 4))
     if args.frequencies > most:
         raise ValueError(
-            f"--frequencies {args.frequencies}: may be at most {most} for {n_features} columns, as "
-            f"a sketch's file may hold {MOST_BYTES >> 30} GiB"
+            f"--frequencies {args.frequencies}: must be at most {most} for {n_features} columns, "
+            f"as a sketch's file may hold {MOST_BYTES >> 30} GiB"
         )
     variance = args.variance
     if variance is None:

@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 _FEW = 1000  # largest number that is written out
 _SECONDS_BETWEEN_SIGNS = {"bar": 1.0, "line": 30.0}  # updates while no step ends
 _NOT_PRIVATE = (
-    "NOT private: it holds exact sums, from which records can be told; keep it as the data "
+    "NOT private: it holds exact sums, which can reveal records; protect it like the data "
     "themselves, or make it with --epsilon"
 )
 _ROOM = 1 << 20  # approximate largest size of a report, in bytes
@@ -99,9 +99,9 @@ def check_free(output: str, force: bool) -> None:
     if not os.path.lexists(output):
         return
     if os.path.exists(output) and not os.path.isfile(output):
-        raise ValueError(f"{output}: is no file; name a file to write")
+        raise ValueError(f"{output}: is not a file; name a file to write")
     if not force:
-        raise ValueError(f"{output}: is there already; name another file, or pass --force")
+        raise ValueError(f"{output}: exists already; name another file, or pass --force")
 
 
 def check_write(target: Path, n_bytes: int) -> None:
@@ -119,7 +119,7 @@ def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], fo
     """Check, before anything is read, that files can be written to a folder; create it."""
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: is no folder; name a folder to write into")
+        raise ValueError(f"{folder}: is not a folder; name a folder to write into")
     real = [os.path.realpath(each) for each in inputs if each]
     for name in names:
         if os.path.realpath(folder / name) in real:

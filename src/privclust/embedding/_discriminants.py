@@ -41,8 +41,8 @@ def discriminants(
     variance = np.trace(covariance) / X.shape[1]
     if variance * X.shape[1] <= _NORM_ROUNDING:
         raise ValueError(
-            "X: all public features agree up to their norm, so that nothing tells classes, with "
-            f"n_features={X.shape[1]}"
+            "X: all public features are equal up to their norm, so that classes cannot be "
+            f"distinguished, with n_features={X.shape[1]}"
         )
     covariance.flat[:: X.shape[1] + 1] += _SHRINKAGE * variance
     root = np.linalg.cholesky(covariance)

@@ -185,8 +185,8 @@ class PrivatePCA(
         X = records.rows
         if groups is not None and self.mechanism == "exponential":
             raise ValueError(
-                "mechanism='exponential' takes no groups: its draw is private for rows whose "
-                "moments are not rounded once more; take mechanism='gaussian'"
+                "mechanism='exponential' does not support groups, because its draw is private "
+                "only if moments are not rounded again; use mechanism='gaussian'"
             )
         source = noise_source(self.random_state)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)

@@ -46,8 +46,8 @@ _BLOCK_QUERIES = 64  # queries per block of kernels with the public set
 _LEAST_NOISE, _LARGEST_NOISE = 1e-150, 1e150  # limits within which squares are normal numbers
 _LARGEST_EXPONENT = 80.0  # exp(-80) is a normal number in float32
 _LABEL_LEAK = (
-    "the query's label, which is private, is used again in the iterations after the noise, which "
-    "without Algorithm 1's dummies are no post-processing"
+    "the iterations after the noise use the query's private label again, so that they are not "
+    "post-processing without Algorithm 1's dummies"
 )
 _OTHER_PROOF = (
     "the printed proof of Theorem 2 bounds a squared norm and uses it as the norm; this statement "
@@ -423,8 +423,8 @@ class PrivateMail(LabelledEmbedding):
             )
         if self.obfuscate and not np.isin(y, self.classes_).all():
             raise ValueError(
-                "y must be labels of public images with obfuscate=True: a query whose class has no "
-                "dummy would be told by its place"
+                "y must be labels of public images with obfuscate=True: the place of a query would "
+                "reveal it if its class had no dummy"
             )
         return y - self._values[0]
 

@@ -335,12 +335,10 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
                 f"and {self.norm_bound!r}"
             )
         if self.variant == "paper" and self.accounting != "pure":
-            raise ValueError(
-                f"variant='paper' has accounting 'pure' alone, got {self.accounting!r}"
-            )
+            raise ValueError(f"variant='paper' has only accounting 'pure', got {self.accounting!r}")
         if self.variant == "paper" and self._relation() is not Neighbours.ADD_REMOVE:
             raise ValueError(
-                "variant='paper' has noise for neighbours 'add_remove' alone, got "
+                "variant='paper' has noise only for neighbours 'add_remove', got "
                 f"{self.neighbours!r}"
             )
 

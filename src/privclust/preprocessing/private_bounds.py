@@ -158,8 +158,8 @@ def private_bounds(
     if len(short := np.flatnonzero(is_detected & (of_rows > _MUCH))):
         columns, part = ", ".join(map(str, short)), of_rows[short].max()
         warn_of_noise(
-            f"bounds of columns {columns} (counted from 0) may leave out a part of the rows, if no "
-            f"power of two holds {part:.0%} of them there: bounds that are known are better"
+            f"bounds of columns {columns} (counted from 0) may exclude a part of the rows, if no "
+            f"interval between powers of two has {part:.0%} of them: declare known bounds instead"
         )
     return PrivateBounds(low, high, is_detected, guarantee)
 

@@ -155,8 +155,8 @@ def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
         if isinstance(error, BudgetError) and str(path) in str(error):
             raise
         warnings.warn(
-            f"the state of the ledger cannot be noted ({error}): a later process will not see that "
-            "an older copy was put back; set XDG_STATE_HOME to a folder that can be written to",
+            f"the state of the ledger cannot be saved ({error}): a later process will not notice "
+            "if an older copy is restored; set XDG_STATE_HOME to a folder that can be written to",
             UserWarning,
             stacklevel=2,
         )

@@ -405,8 +405,8 @@ def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, del
         rho = 0.5 / min(least_sigma(epsilon, delta), _MOST_NOISE) ** 2
     if rho <= 0.5 / _MOST_NOISE**2:
         raise ValueError(
-            f"epsilon={epsilon!r} and delta={delta!r} leave so little to each release that no "
-            "float holds it; ask for more"
+            f"epsilon={epsilon!r} and delta={delta!r} leave each release a budget below the range "
+            "of floats; use a larger budget"
         )
     start = 0.5 * math.log(rho / rho_of_one)
     log_share = _root(excess, start)

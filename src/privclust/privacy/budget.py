@@ -339,9 +339,8 @@ class Budget:
         guarantee = _with_losses(guarantee)
         if guarantee.unit != ROW and self.neighbours is Neighbours.ADD_REMOVE:
             raise BudgetError(
-                "the ledger refuses this fit: it counts added or removed rows, and a row more in a "
-                "group changes the group, which is neither added nor removed; take a ledger with "
-                "neighbours='replace-one'"
+                "the ledger refuses this fit: it counts added or removed records, but another row "
+                "of a group changes a record instead; use a ledger with neighbours='replace-one'"
             )
         if guarantee.relation is self.neighbours:
             # replacing a row of a group replaces the group

@@ -34,21 +34,23 @@ from privclust.records.columns import is_frame
 from privclust.records.errors import ReadingError, UnreadableCellError
 from privclust.records.matrix import numbers_of_table
 
-_ANY_ROW = "rows count as clipped to the bounds, entries that are no numbers as their middle"
+_ANY_ROW = (
+    "rows count as clipped to the bounds; an entry that is not a number counts as their middle"
+)
 _ANY_WHOLE_ROW = (
     "rows count as clipped to the bounds; a row with an entry that is missing, or that cannot be "
     "read as a number, contributes nothing"
 )
-_ANY_DIRECTION = "rows count at norm 1, entries that are no numbers as 0"
+_ANY_DIRECTION = "rows count at norm 1; an entry that is not a number counts as 0"
 _ANY_WHOLE_DIRECTION = (
     "rows count at norm 1; a row with an entry that is missing, or that cannot be read as a "
     "number, contributes nothing"
 )
 OF_LISTS = (
-    "rows of a list have as many columns as most of them; that there are none, or two such numbers "
-    "of columns, is an error outside the guarantee"
+    "rows of a list must have as many columns as most of the rows; an error because there are no "
+    "rows, or two such numbers of columns, is outside the guarantee"
 )
-ERRORS_TELL = "an error for rows outside the bounds tells of them: it is outside the guarantee"
+ERRORS_TELL = "an error for rows outside the bounds reveals them: it is outside the guarantee"
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:

@@ -229,7 +229,7 @@ def counted_rows(
     rows = part.rows if isinstance(part, GroupedRows) else part
     if strict:
         if not np.isfinite(rows).all():
-            raise ReadingError("columns must hold finite numbers alone, and one entry is none")
+            raise ReadingError("columns must hold finite numbers only, but an entry is not one")
         if grouped is not None and not grouped.sizes.all():
             raise ReadingError(_NOBODYS)
     is_counted = whole_rows(rows) if grouped is None else grouped.sizes > 0
@@ -372,7 +372,7 @@ def _shift(parts: Any, spread: float) -> int:
     shift = math.floor(bits.pop() - _SPARE_BITS - math.log2(max(spread, 1.0)))
     if shift < 1:
         raise ValueError(
-            f"a release of so many numbers ({spread:.3g}) has no room for groups: take fewer "
-            "clusters or features"
+            f"a release of {spread:.3g} numbers leaves no room for groups: use fewer clusters or "
+            "features"
         )
     return shift

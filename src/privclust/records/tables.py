@@ -122,7 +122,7 @@ def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
             f"groups must be the name of a column of the table, got {type(groups).__name__}"
         )
     if columns is not None and groups in columns:
-        raise ValueError(f"column {groups!r} says whose a row is; it cannot count as well")
+        raise ValueError(f"column {groups!r} identifies persons; it cannot be a feature as well")
     return columns
 
 
@@ -135,8 +135,8 @@ def _total_of_groups(
     """Read twice: first only persons, to count their rows, then all."""
     if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
         raise ValueError(
-            "a reader of Arrow gives its rows once, and those of groups are read twice, first to "
-            "count: give a table, a file, or what can be read again"
+            "an Arrow reader gives its rows once, but groups need two passes: give a table, a "
+            "file, or another source that can be read again"
         )
     with contextlib.closing(_parts(source, reading, row_filter)) as parts:
         counts = LabelCounts(reader.persons(batch) for reader, part in parts for batch in part)
@@ -208,7 +208,7 @@ def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Par
     if not files:
         raise ValueError("the list of files is empty")
     if len(set(map(os.path.realpath, files))) < len(files):
-        raise ValueError("a file is named twice, whose rows would be hidden half as well")
+        raise ValueError("a file is named twice: its rows would be protected half as well")
     for file in files:
         if not os.path.isfile(file):
             raise FileNotFoundError(f"{file}: there is no such file")

@@ -46,7 +46,7 @@ def missing_remarks(sketch: Sketch) -> list[str]:
         if unreadable > _DEVIATIONS * table.deviation:
             share, kind = _about(unreadable, table.deviation, n), _kind(ends)
             remarks.append(
-                f"{share} {what} have an entry in {name!r} that is no {kind} and {fate}: "
+                f"{share} {what} have an entry in {name!r} that is not a {kind} and {fate}: "
                 "check that the entries were read as you meant"
             )
     if not remarks:

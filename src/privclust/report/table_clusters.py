@@ -21,8 +21,8 @@ _NOT_PRIVATE = "made from exact sums, which can reveal records: keep it as the d
 
 
 _BY_CLUSTER = (
-    "spreads are the root mean square over all columns, each in parts of its range: with as many "
-    "columns they are released by cluster only"
+    "spreads are the root mean square over all columns, each relative to its range: with this "
+    "many columns, they are released by cluster only"
 )
 
 

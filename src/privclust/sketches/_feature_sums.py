@@ -195,8 +195,8 @@ class FeatureSums:
         """Raise a ValueError if the sums already hold records of the other kind."""
         if unit is not None and self.unit not in (None, unit):
             raise ValueError(
-                f"records are {UNITS[self.unit]} each so far, and would be {UNITS[unit]}: what "
-                "protects one kind protects the other less"
+                f"records are {UNITS[self.unit]} each so far, and would be {UNITS[unit]}: a sketch "
+                "cannot protect both kinds equally"
             )
 
     def clipped(self, X: ArrayLike, middle: ArrayLike = 0.0) -> np.ndarray:

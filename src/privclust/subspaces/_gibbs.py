@@ -29,8 +29,8 @@ from privclust.subspaces._subspace_clusterer import (
 )
 
 _IN_THE_LIMIT = (
-    "a Gibbs sampler has its distribution in the limit of many sweeps only; where it is within g "
-    "of it in total variation, the promise is (epsilon, delta + (1 + e^epsilon) g)"
+    "a Gibbs sampler reaches its distribution only in the limit of many sweeps; within a total "
+    "variation distance g of it, the guarantee is (epsilon, delta + (1 + e^epsilon) g)"
 )
 _ONE_STATE = (
     "labels_ and subspaces_ are one sample and the release; diagnostics_ are not part of it"
@@ -255,8 +255,8 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         caveats = [_IN_THE_LIMIT, IN_FLOATING_POINT, _ONE_STATE, *caveats_of_bounds(self)]
         if self.n_kept:
             caveats.append(
-                f"holds for the last state alone: releasing the {self.n_kept} states of "
-                f"kept_subspaces_, or what is made of them, costs {self.n_kept} epsilon"
+                f"holds for the last state only: releasing the {self.n_kept} states of "
+                f"kept_subspaces_, or results made from them, costs {self.n_kept} epsilon"
             )
         start = start and start.to_replace_one()
         if start is not None and start.definition not in _ADDED_EPSILONS:

@@ -40,7 +40,7 @@ _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once
 _MAX_PERMUTED = 5  # clusters up to which all matchings are compared
 _DISTANCE_ROUNDING = 1e-6  # computed distances of equal subspaces are below this
 _FOR_SUBSPACES_ALONE = (
-    "holds for subspaces_ alone: labels_, smooth_sensitivity_ and noise_scale_ are not private"
+    "holds for subspaces_ only: labels_, smooth_sensitivity_ and noise_scale_ are not private"
 )
 _NOT_SMOOTH = "S(B) as printed is not a smooth bound: one record can change it by any factor"
 _ORDER_IS_SEEN = (

@@ -15,8 +15,8 @@ CONVICTED, CLOSE, HOPELESS, SPENT = "convicted", "close", "hopeless", "spent"
 _STOPS = {
     CONVICTED: "stopped at the conviction",
     CLOSE: "stopped close to the claim",
-    HOPELESS: "stopped as the runs that were left would hardly have told more",
-    SPENT: "stopped as the runs were spent",
+    HOPELESS: "stopped as the remaining runs would hardly have improved the bounds",
+    SPENT: "stopped as all runs were used",
 }
 TELLING_SHARE = 0.5  # share of the claim that an attack must prove for the verdict "consistent"
 
@@ -139,12 +139,12 @@ def oddity(values) -> str:
     if all((first == second).all() for first, second in values):
         return (
             "all runs on both data sets score the same: either the mechanism returned one constant "
-            "output, and what it releases was not audited, or the statistic does not see what "
-            "varies; check the mechanism, or take another statistic"
+            "output, so that no release was audited, or the statistic ignores the part that "
+            "varies; check the mechanism, or use another statistic"
         )
     return (
-        "all runs on one data set score the same: the mechanism adds no noise, or the same in each "
-        "run; check that nothing fixes its seed"
+        "all runs on one data set score the same: the mechanism adds no noise, or the same noise "
+        "in each run; check that nothing fixes its seed"
     )
 
 
@@ -158,6 +158,6 @@ def advice_for(draws: int, epsilon: float, delta: float, confidence: float) -> s
             f"claimed loss on an event of probability {probability:g}"
         )
     return (
-        "the attack hardly tells the two data sets apart: on this pair the mechanism may be more "
+        "the attack hardly distinguishes the two data sets: on this pair the mechanism may be more "
         "private than claimed, or another pair or statistic is needed"
     )

@@ -58,8 +58,8 @@ def _naming(name: str, label: str) -> Iterator[None]:
         raise ValueError(
             f"mechanism {name} raised {type(error).__name__} on {label} "
             f"({os.path.basename(at.filename)}, line {at.lineno}); it must return an output on "
-            "both data sets. If it raises on one of them alone, that is a leak: let it return "
-            "some output for this, and audit it again"
+            "both data sets. If it raises on only one of them, that is a leak: let it return some "
+            "output instead, and audit it again"
         ) from error
 
 
@@ -71,8 +71,8 @@ def is_nan_alone(outputs) -> bool:
 def nan_alone(name: str, n_trials: int) -> ValueError:
     """Return the message that all runs of a mechanism gave only NaN."""
     return ValueError(
-        f"mechanism {name} returned nothing but NaN in all {n_trials:,} runs on each "
-        "data set, which says nothing of its privacy; let it return what it releases"
+        f"mechanism {name} returned only NaN in all {n_trials:,} runs on each data set, which is "
+        "no test of its privacy; let it return its release"
     )
 
 

@@ -105,8 +105,8 @@ def check_pair(
     if problem:
         claimed = f"{relation} neighbours" if relation else "neighbours"
         raise ValueError(
-            f"{names[0]} and {names[1]} are no {claimed}: {problem}; a claim is about two data "
-            "sets that differ in one record, and no others can show it to be violated"
+            f"{names[0]} and {names[1]} are not {claimed}: {problem}; a claim is about two data "
+            "sets that differ in one record, so other pairs cannot show a violation"
         )
 
 

@@ -56,7 +56,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
     if not names:
         return Cost(epsilon=0.0)
     if any(not np.isfinite(each).all() for each in moved):
-        return Cost("the value that gets noise is no number on one data set alone", told)
+        return Cost("the value to be perturbed is not a number on one data set only", told)
     if names == {LAPLACE}:
         spent = math.fsum(np.concatenate(moved))
         if spent <= claim.epsilon * (1.0 + PRICE_TOLERANCE):

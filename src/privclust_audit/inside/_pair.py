@@ -286,7 +286,7 @@ def compared(
     if cost.problem and cost.is_certain:
         violations.append(Violation(CLAIM, cost.problem, common[-1][0].where))
     elif cost.problem:
-        remarks.append(f"{NOT_LOOKED_INTO}: {cost.problem}, if all of them are told")
+        remarks.append(f"{NOT_LOOKED_INTO}: {cost.problem}, if all of them are published")
     if first.error is not None or second.error is not None:
         told = _of_errors(first, second)
         if told and outside and _sets_errors_apart(first, second):
@@ -299,8 +299,8 @@ def compared(
     elif not second.divergence:
         if unmeasured := _unmeasured(first):
             remarks.append(
-                f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is no release that was seen; "
-                "what follows from it may differ"
+                f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is not a recorded release; "
+                "results that depend on it may differ"
             )
         else:
             violations += _of_outputs(first, second)
@@ -361,11 +361,11 @@ def _of_errors(first, second):
     where = _origin(raised)
     if None in errors:
         data = "the first data set" if errors[1] is None else "its neighbour"
-        message = f"{type(raised).__name__} on {data} alone"
+        message = f"{type(raised).__name__} on {data} only"
     elif kinds[0] != kinds[1]:
         message = f"{kinds[0]} on one data set and {kinds[1]} on its neighbour"
     elif str(errors[0]) != str(errors[1]):
-        message = f"{kinds[0]} on both, whose words differ"
+        message = f"{kinds[0]} on both, with different messages"
     else:
         return []
     return [Violation(EXCEPTION, message, where)]
@@ -409,7 +409,7 @@ def _of_words(first, second, violations):
         violations.append(Violation(OUTPUT, message))
     if not names:
         return []
-    return [f"warnings differ ({', '.join(names)}): they are for whoever holds the data"]
+    return [f"warnings differ ({', '.join(names)}): only the holder of the data may see them"]
 
 
 def _unmeasured(run):

@@ -95,7 +95,7 @@ class ReleasedRatio:
                 if not one.is_like(other):
                     raise ValueError(
                         f"the change of release {order + 1} ({one.where}) depends on what was "
-                        "released before: there is no law but by fits"
+                        "released before: the law is known only from fits"
                     )
         return ReleasedLaw(recorded[0], self._pair[0])
 
@@ -114,7 +114,7 @@ class ReleasedRatio:
                 raise one.error
         if second.divergence or len(first.releases) != len(second.releases):
             why = second.divergence or "one has more releases"
-            raise ValueError(f"the data sets are told apart without noise ({why}): look inside")
+            raise ValueError(f"the data sets differ without noise ({why}): look inside")
         if not first.releases:
             raise ValueError("no release was seen: is the noise drawn by privclust.privacy?")
         return first, second

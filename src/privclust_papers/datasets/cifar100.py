@@ -88,7 +88,7 @@ def _from_binary(
         if len(content) != N_CLASSES * count * _RECORD:
             raise damaged(
                 path,
-                f"{split}.bin has {len(content)} bytes; it may have "
+                f"{split}.bin has {len(content)} bytes; it must have "
                 f"{N_CLASSES * count} records of {_RECORD}",
             )
         records = np.frombuffer(content, dtype=np.uint8).reshape(-1, _RECORD)
@@ -137,7 +137,7 @@ def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int
     if rows * columns != count or sheet.shape[:2] != (rows * SIZE, columns * SIZE):
         raise damaged(
             path,
-            f"{member} has {sheet.shape[1]} x {sheet.shape[0]} pixels; it may have "
+            f"{member} has {sheet.shape[1]} x {sheet.shape[0]} pixels; it must have "
             f"{count} tiles of {SIZE} x {SIZE}",
         )
     tiles = sheet.reshape(rows, SIZE, columns, SIZE, 3).transpose(0, 2, 1, 3, 4)

@@ -137,7 +137,7 @@ def fetch(
         raise _no_source(dataset, fetching.failures)
     if receipt.is_substitute:
         log.warning(
-            "%s: NO SOURCE CAN BE HAD, A SUBSTITUTE TAKES ITS PLACE: %s Tried: %s",
+            "%s: NO SOURCE IS AVAILABLE, A SUBSTITUTE IS USED: %s Tried: %s",
             dataset.name,
             receipt.source,
             "; ".join(fetching.failures),
@@ -234,7 +234,7 @@ class _Fetching:
                 return self._from_url(source)
             except _Unavailable as error:
                 self.failures.append(f"{source.description} ({source.location}): {error}")
-                log.info("%s: passed over %s", self.dataset.name, self.failures[-1])
+                log.info("%s: skipped %s", self.dataset.name, self.failures[-1])
         return None
 
     def from_generator(self, substitute: Substitute) -> Receipt:
@@ -287,7 +287,7 @@ class _Fetching:
                 time.sleep(0.5 * 2**attempt)
                 attempt += 1
             except DataError as error:
-                raise _Unavailable(f"what it gave is not the data set: {error.problem}") from error
+                raise _Unavailable(f"the download is not the data set: {error.problem}") from error
 
     def _keep(self, source: Source, obtain: Callable[[Path], object]) -> Receipt:
         """Obtain the file under a temporary name, verify and rename it, and write the receipt."""
@@ -391,5 +391,5 @@ def _no_source(dataset: Dataset, failures: list[str]) -> DataError:
     advice += ["try again later"] if any(s.kind == "url" for s in dataset.sources) else []
     advice += ["allow substitutes (`substitutes: true`)"] if has_substitute else []
     return DataError(
-        f"{dataset.name} cannot be had; tried: {'; '.join(failures)}", ", or ".join(advice)
+        f"{dataset.name} is not available; tried: {'; '.join(failures)}", ", or ".join(advice)
     )

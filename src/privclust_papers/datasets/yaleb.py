@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if images.ndim != 2 or len(images) != n_pixels or images.dtype != np.uint8:
         raise damaged(
             path,
-            f"EYALEB_DATA has shape {images.shape} and type {images.dtype}; it may have "
+            f"EYALEB_DATA has shape {images.shape} and type {images.dtype}; it must have "
             f"{n_pixels} rows of type uint8",
         )
     labels = labels.ravel()
@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if labels.size != n_images or labels.dtype.kind not in "iu" or not n_images or labels.min() < 1:
         raise damaged(
             path,
-            f"EYALEB_LABEL has {labels.size} values of type {labels.dtype}; it may have "
+            f"EYALEB_LABEL has {labels.size} values of type {labels.dtype}; it must have "
             f"one whole number of at least 1 for each of the {n_images} images",
         )
     people, numbers = np.unique(labels, return_inverse=True)

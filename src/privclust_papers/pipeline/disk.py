@@ -38,8 +38,8 @@ def check_path(folder: str) -> None:
     odd = sorted({sign for sign in folder if sign.isspace() or sign in _SHELL})
     if odd:
         raise DiskError(
-            f"the project's folder has {', '.join(map(repr, odd))} in its path, by which a shell "
-            "takes it apart: move the project to a path without"
+            f"the project's folder has {', '.join(map(repr, odd))} in its path, at which a shell "
+            "splits it: move the project to a path without"
         )
 
 

@@ -334,5 +334,5 @@ def _add(joined: dict[str, Any], added: Mapping[str, Any], where: str) -> None:
     """Join two mappings with distinct names, since names become file names."""
     for name in added:
         if name in joined:
-            raise ConfigError(f"{where}: the name {name!r} stands in another paper's file already")
+            raise ConfigError(f"{where}: the name {name!r} is already used in another paper's file")
     joined.update(added)

@@ -160,7 +160,7 @@ def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
             first, merged = shape, dict(arrays)
             continue
         if shape != first:
-            raise ValueError(f"shard {number}: got arrays {shape}; it may have those of 0, {first}")
+            raise ValueError(f"shard {number}: got arrays {shape}; shard 0 has {first}")
         for name in merged:
             merged[name] = merged[name] + arrays[name]
     return merged
@@ -378,7 +378,7 @@ def _with_metrics(
         for argument in needed:
             if argument not in offered:
                 raise ConfigError(
-                    f"{where}: {path} has the argument {argument!r}; it may have "
+                    f"{where}: {path} has the argument {argument!r}; allowed are "
                     f"{', '.join(sorted(offered))}"
                 )
         joined[name] = metric(**{argument: offered[argument] for argument in needed})

@@ -150,7 +150,7 @@ def _own_class(dotted: str, where: str) -> Any:
             f"{where}: {dotted}: cannot be imported ({type(error).__name__}: {reason})"
         ) from error
     if not isinstance(loaded, type):
-        raise ConfigError(f"{where}: got {dotted}, which is no class; it must be one")
+        raise ConfigError(f"{where}: got {dotted}, which is not a class")
     return loaded
 
 
@@ -186,8 +186,8 @@ def _check_fits(estimator: type, fit: Mapping[str, str], where: str, dotted: str
     needed = fit["calls"]
     if not callable(getattr(estimator, needed, None)):
         raise ConfigError(
-            f"{where}: {dotted} has no method {needed!r}; a class there has {needed}, and then "
-            f"{fit['reads']}"
+            f"{where}: {dotted} has no method {needed!r}; the class must have {needed} and, after "
+            f"it was called, {fit['reads']}"
         )
 
 

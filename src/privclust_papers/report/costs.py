@@ -118,8 +118,8 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
     done = [costs.done_in(run) for run in costs.runs.itertuples()]
     if not any(len(jobs) - 1 in places for places in done):  # the page is the last job
         raise CostError(
-            f"{page}: the run of Snakemake that made it has not ended; what it cost itself is "
-            "known when it has, so run `snakemake` first and `snakemake costs` after it"
+            f"{page}: the run of Snakemake that made it has not ended, so its own cost is not yet "
+            "known; run `snakemake` first and `snakemake costs` after it"
         )
     return replace(costs, runs=costs.runs[list(map(bool, done))].reset_index(drop=True))
 
@@ -163,7 +163,7 @@ def _job(record: dict, folder: Path) -> Job:
         paper = Path(record["inputs"][0]).parts[2]
     benchmark = folder / "benchmarks/out" / Path(record["log"]).with_suffix(".tsv")
     if not benchmark.exists():
-        raise CostError(f"{benchmark}: not there; it says how long a job took")
+        raise CostError(f"{benchmark}: not found; it has the time of a job")
     counts = ("threads", "ended", "cpu_s", "peak_mb", "written_mb")
     return Job(
         rule=rule,

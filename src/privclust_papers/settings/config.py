@@ -91,7 +91,7 @@ def _explain(error: Any) -> str:
     if rule == "additionalProperties":
         allowed = sorted(error.schema.get("properties", {}))
         unknown = sorted(set(error.instance) - set(allowed))
-        return f"{key}: unknown key {unknown[0]!r}; it may have {', '.join(allowed)}"
+        return f"{key}: unknown key {unknown[0]!r}; allowed are {', '.join(allowed)}"
     if rule == "required":
         missing = next(name for name in value if name not in error.instance)
         return f"{key}: the key {missing!r} is missing; it needs {', '.join(value)}"

@@ -138,7 +138,7 @@ def test_nothing_but_nan_is_refused_and_some_nan_is_an_output():
     def nothing(data, rng):
         return np.nan
 
-    with pytest.raises(ValueError, match=r"nothing but NaN in all 200 runs"):
+    with pytest.raises(ValueError, match=r"only NaN in all 200 runs"):
         audit_mechanism(nothing, 0.0, 1.0, 1.0, 0.0, 200, stopping="anytime")
 
     def some(data, rng):

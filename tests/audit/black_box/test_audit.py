@@ -74,7 +74,7 @@ def test_verdicts():
     assert audit(1.0, 4000).verdict == "consistent"
     weak = audit(50.0, 4000)
     assert weak.verdict == "cannot tell"
-    assert "hardly tells" in weak.advice
+    assert "hardly distinguishes" in weak.advice
     few = audit(0.3, 30)
     assert few.verdict == "cannot tell"
     assert f"{2 * draws_needed(1.0, probability=0.5, loss=2.0):,} trials" in few.advice

@@ -136,7 +136,7 @@ def test_what_has_no_ratio():
 
     for fit, words in (
         (chosen, "no density is known of exponential"),
-        (told, "told apart without noise"),
+        (told, "differ without noise"),
         (lambda data, rng: data, "no release was seen"),
     ):
         with pytest.raises(ValueError, match=words):

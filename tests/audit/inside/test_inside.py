@@ -102,7 +102,7 @@ FAULTS = [
     ("bits of the data", "control flow", "2^-"),
     ("once more", "control flow", "on one data set and not on its neighbour"),
     ("an error", "exception", "ValueError on the first data set alone"),
-    ("words", "exception", "whose words differ"),
+    ("words", "exception", "with different messages"),
     ("three for two", "guarantee", "released 3 times, and guarantee_ counts 2"),
     ("two for three", "guarantee", "released 2 times, and guarantee_ counts 3"),
     ("another price", "guarantee", "released 1 times, and guarantee_ counts 0"),

@@ -134,7 +134,7 @@ def test_a_budget_without_noise_for_counts_is_refused_first(table, tmp_path, cap
     Budget.open(ledger, 1.0, 1e-5)
     budget = ["--epsilon", "1e-7", "--delta", "1e-6", "--seed", "0", "--budget", ledger]
     assert run(table, *DECLARED, *budget, "--clusters", 2, "-o", tmp_path / "out") == 1
-    assert "take a smaller delta" in capsys.readouterr().err
+    assert "use a smaller delta" in capsys.readouterr().err
     assert Budget.open(ledger).spent == 0.0
 
 
@@ -238,7 +238,7 @@ def test_odd_entries_decide_nothing(frame, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ([], "name the columns that count"),
+        ([], "name the columns to use"),
         (["--columns", "age"], "--private-bounds"),
         (["--bounds", "age"], "must be NAME="),
         (["--bounds", "age=1"], "LOW:HIGH"),
@@ -246,7 +246,7 @@ def test_odd_entries_decide_nothing(frame, tmp_path):
         (["--bounds", "age=0:1", "age=0:2"], "there twice"),
         (["--bounds", "age=0:1", "--columns", "income"], "not among --columns"),
         (["--bounds", "age=0:1", "--private-bounds"], "wasted"),
-        (["--bounds", "age=0:1", "--groups", "age"], "whose a row is"),
+        (["--bounds", "age=0:1", "--groups", "age"], "identifies persons"),
         (["--bounds", "age=0:1", "--private-bounds", "0.9"], "at most 0.5"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_folder_is_its_files_and_only_named_columns_are_read(run):
     for arguments, reason in (
         (("days", "--columns", "a,d"), "0.parquet: there is no column 'd' among a, b, c, name"),
         (("days",), "0.parquet: column 'name' holds"),
-        (("days", "0.parquet", "--columns", "a"), "holds the same as days/0.parquet"),
+        (("days", "0.parquet", "--columns", "a"), "has the same content as days/0.parquet"),
         (("x.npy", "--columns", "a"), "x.npy: columns are for files whose columns have names only"),
         (("*.csv",), "*.csv: no file is named so"),
         (("days", "--columns", "a,,b"), "must be names between commas"),
@@ -191,14 +191,14 @@ def test_variance_may_come_from_a_public_sample(run):
         ((), "COMMAND"),
         (("sketch",), "FILE"),
         (("sketch", "x.npy", "-o", "s.h5"), "--frequencies M is needed"),
-        (("sketch", "x.npy", "-o", "s.h5", "--frequencies", "3"), "would tell of the private"),
+        (("sketch", "x.npy", "-o", "s.h5", "--frequencies", "3"), "would reveal the private"),
         (
             ("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--public-sample", "x.npy"),
             "one of --variance",
         ),
         (("sketch", "x.npy", "-o", "s.h5", "--like", "a.h5", "--law", "gaussian"), "--law does"),
         (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--measurements", "31"), "at most"),
-        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--delta", "0.1"), "--delta says how"),
+        (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--delta", "0.1"), "--delta needs --epsilon"),
         (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "0"), "greater than 0"),
         (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "nan"), "finite"),
         (("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--epsilon", "1", "--delta", "1"), "than 1"),
@@ -211,7 +211,7 @@ def test_variance_may_come_from_a_public_sample(run):
         (("decode", "s.h5"), "--clusters"),
         (("decode", "s.h5", "./s.h5", "--clusters", "2"), "named twice"),
         (("decode", "s.h5", "--clusters", "2", "--bounds", "1", "-1.5"), "LOW must be less"),
-        (("decode", "s.h5", "--clusters", "2", "--errors", "--subspaces"), "errors always come"),
+        (("decode", "s.h5", "--clusters", "2", "--errors", "--subspaces"), "always gives errors"),
     ],
 )
 def test_misuse_is_one_line_and_code_2(run, arguments, reason):
@@ -240,17 +240,17 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
         (("x.npy", "wide.npy", "-o", "s.h5", *DRAWN), "wide.npy: has 5 columns"),
         (
             ("huge.npy", "-o", "s.h5", "--frequencies", "3", "--variance", "1e-6"),
-            "huge.npy: column 1 holds an entry too large for the frequencies",
+            "huge.npy: column 1 has an entry too large for the frequencies",
         ),
         (("header.csv", "-o", "s.h5", *DRAWN), "header.csv: no records"),
         (("x.npy", "-o", "s.h5", "--like", "damaged.h5"), "damaged.h5: not a whole artefact"),
         (("x.npy", "-o", "s.h5", "--like", "none.h5"), "none.h5: there is no such file"),
         (("x.npy", "-o", "s.h5", "--like", "r5.h5", "--measurements", "31"), "at most"),
         (("x.npy", "-o", "x.npy", *DRAWN), "is one of the inputs"),
-        (("x.npy", "x.npy", "-o", "s.h5", *DRAWN), "x.npy: holds the same as x.npy"),
+        (("x.npy", "x.npy", "-o", "s.h5", *DRAWN), "x.npy: has the same content as x.npy"),
         (("x.npy", "linked.npy", "-o", "s.h5", *DRAWN), "name each file once"),
-        (("x.npy", "again.npy", "-o", "s.h5", *DRAWN), "again.npy: holds the same as x.npy"),
-        (("x.npy", "-o", "s.h5", *sample, "again.npy"), "again.npy: holds the same as x.npy"),
+        (("x.npy", "again.npy", "-o", "s.h5", *DRAWN), "again.npy: has the same content as x.npy"),
+        (("x.npy", "-o", "s.h5", *sample, "again.npy"), "again.npy: has the same content as x.npy"),
         (("x.npy", "-o", "folder", *DRAWN), "is a directory"),
         (("x.npy", "-o", "wide.npy/s.h5", *DRAWN), "cannot be written"),
     ):
@@ -497,7 +497,7 @@ def test_a_sketch_draws_on_a_ledger(run):
     budget = Budget.open("budget.json", epsilon=1)
     code, _, err = run("sketch", "x.npy", "-o", "s.h5", *DRAWN, "--budget", "budget.json")
     assert code == 2
-    assert "--budget counts what --epsilon costs" in err
+    assert "--budget needs --epsilon" in err
 
     assert run("sketch", "x.npy", "-o", "s.h5", *private)[0] == 0
     assert budget.spent == 1

@@ -80,7 +80,7 @@ def test_two_machines_end_in_the_report_of_one(run):
     first, second = (report.partition("Made on")[0] for report in reports)
     assert first == second
     assert "40 of 3,000 (1.3%) rows have no 'age' and are left out" in err
-    assert "30 of 3,000 (1.0%) rows have an entry in 'plan' that is no category" in err
+    assert "30 of 3,000 (1.0%) rows have an entry in 'plan' that is not a category" in err
     assert "Not private" in Path("parts/report.html").read_text()
     centers = pd.read_csv("parts/centers.csv").sort_values("age")
     np.testing.assert_allclose(centers["age"], [33, 68], atol=1.0)
@@ -181,7 +181,7 @@ def test_a_report_needs_declared_columns_and_a_free_folder(run):
     done(run, "sketch", "a.csv", "-o", "s.h5", *DRAWN)
     decoded(run, "s.h5", to="out")
     code, _, err = run("decode", "s.h5", "--clusters", "2", "--report", "out")
-    assert (code, "is there already" in err) == (1, True)
+    assert (code, "exists already" in err) == (1, True)
     other = ("--bounds", "age=0:100", "income=0:200000", "--categories", "plan=basic:plus")
     done(run, "sketch", "b.parquet", "-o", "o.h5", *other, *DRAWN[len(DECLARED) :])
     code, _, err = run("decode", "s.h5", "o.h5", "--clusters", "2")

@@ -210,7 +210,7 @@ def test_a_ledger_of_added_rows_refuses_groups_first(run):
     options = (*DRAWN, *GROUPS, *HIDES_NUMBER, "--budget", "ledger.json")
     code, _, err = run("sketch", "x.csv", "-o", "s.h5", *options)
     assert code == 1
-    assert "a row more in a group changes the group" in err
+    assert "another row of a group changes a record" in err
     assert "is read" not in err
 
 

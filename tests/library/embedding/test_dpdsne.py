@@ -392,7 +392,7 @@ def test_bad_rows():
 def test_refused_rows_are_not_quoted():
     X, Z, _ = three_groups()
     fitted = model().fit(X, Z)
-    assert any("tells of them" in caveat for caveat in fitted.guarantee_.caveats)
+    assert any("reveals them" in caveat for caveat in fitted.guarantee_.caveats)
     with pytest.raises(ValueError, match="magnitude above") as error:
         fitted.transform(np.where(X[0] == X, 1.2345e120, X))
     assert "1.23" not in str(error.value)

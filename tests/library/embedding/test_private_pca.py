@@ -246,7 +246,7 @@ def test_any_row_is_drawn_in(mechanism, entry, dtype):
     with pytest.warns(UserWarning, match="clipped"):
         found = model(mechanism=mechanism, missing="middle").fit(X)
     assert np.isfinite(found.components_).all()
-    assert "entries that are no numbers" in str(found.guarantee_)
+    assert "an entry that is not a number" in str(found.guarantee_)
 
 
 def test_the_sampler_says_that_it_is_not_cryptographic():

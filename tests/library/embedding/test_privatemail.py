@@ -540,9 +540,9 @@ def test_bad_data():
         PrivateMail(random_state=0).fit(np.where(X > 2, np.nan, X), y)
     with pytest.raises(ValueError, match="at least two public classes, got only 0"):
         PrivateMail(random_state=0).fit(X, np.zeros(40, dtype=int))
-    with pytest.raises(ValueError, match="all public features agree"):
+    with pytest.raises(ValueError, match="all public features are equal"):
         PrivateMail(random_state=0).fit(np.ones((40, 6)), y)
-    with pytest.raises(ValueError, match="all public features agree"):
+    with pytest.raises(ValueError, match="all public features are equal"):
         PrivateMail(random_state=0).fit(np.arange(1, 41)[:, None] * np.full((40, 6), 0.1), y)
     model = PrivateMail(variant="paper", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="labels of the queries are missing"):

@@ -283,7 +283,7 @@ def test_any_row_is_drawn_in(entry):
     with pytest.warns(UserWarning, match="clipped"):
         released = found.transform(X)
     assert np.isfinite(released).all()
-    assert "entries that are no numbers" in str(found.guarantee_)
+    assert "an entry that is not a number" in str(found.guarantee_)
 
 
 def test_every_transform_is_charged_before_rows_are_projected(monkeypatch):

@@ -257,7 +257,7 @@ def test_longer_rows_are_drawn_in_or_refused():
         ({"accounting": "pld", "delta": 1.5}, "delta must lie in .0, 1., got 1.5"),
         ({"accounting": "zcdp"}, "accounting must be one of pure, pld, cdp, got 'zcdp'"),
         ({"variant": "code"}, "variant must be one of corrected, paper, got 'code'"),
-        ({"variant": "paper", "accounting": "cdp"}, "variant='paper' has accounting 'pure' alone"),
+        ({"variant": "paper", "accounting": "cdp"}, "variant='paper' has only accounting 'pure'"),
         ({"n_clusters": 0}, "n_clusters must be an integer of at least 1, got 0"),
         ({"n_clusters": 21}, "n_clusters=21 for n_samples=20"),
         ({"max_iter": 0}, "max_iter"),
@@ -532,7 +532,7 @@ def test_single_precision_is_as_double():
         ({"init": "random"}, "init must be one of uniform, separated, got 'random'"),
         ({"init": "uniform", "bounds": (-1, 1)}, "bounds and norm_bound .* give one"),
         ({"neighbours": "add remove"}, "neighbours must be one of replace_one, add_remove"),
-        ({"variant": "paper", "neighbours": "replace_one"}, "neighbours 'add_remove' alone"),
+        ({"variant": "paper", "neighbours": "replace_one"}, "only for neighbours 'add_remove'"),
     ],
 )
 def test_bad_starts_boxes_and_neighbours(params, message):

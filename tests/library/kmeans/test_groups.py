@@ -262,5 +262,5 @@ def test_a_ledger_of_rows_counts_fits_of_groups():
             model(neighbours="add_remove").fit(X, groups=groups)
             assert ledger.guarantee.epsilon_at(1e-6) > 1.5  # of a replaced group, two steps
         ledger = Budget(epsilon=3.0, delta=1e-6, neighbours="add_remove")
-        with ledger, pytest.raises(BudgetError, match="a row more in a group changes the group"):
+        with ledger, pytest.raises(BudgetError, match="another row of a group changes a record"):
             model(neighbours="add_remove").fit(X, groups=groups)

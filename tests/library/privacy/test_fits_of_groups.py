@@ -340,7 +340,7 @@ def test_rows_of_one_group_cost_more_when_protected_alone(monkeypatch):
 
 def test_an_exponential_draw_takes_no_groups():
     X, ids, _ = heavy_users(50)
-    with pytest.raises(ValueError, match="mechanism='exponential' takes no groups"):
+    with pytest.raises(ValueError, match="mechanism='exponential' does not support groups"):
         KINDS["pca"](mechanism="exponential").fit(X, groups=ids)
 
 

@@ -535,7 +535,7 @@ def test_mod_sulq_scale_by_hand():
         (lambda: gaussian_share(0.0, 1e-5, 1), "epsilon must be"),
         (lambda: gaussian_share(1.0, 1.0, 1), "delta must lie"),
         (lambda: gaussian_share(1.0, 1e-5, 0), "count must be"),
-        (lambda: gaussian_part(1e-3, 0.01, 0.1), "take a smaller delta"),
+        (lambda: gaussian_part(1e-3, 0.01, 0.1), "use a smaller delta"),
         (lambda: mod_sulq_scale(0, 1.0, 1e-5), "n_features must be"),
         (lambda: mod_sulq_scale(3, 1.0, 0.0), "delta must be"),
         (lambda: mod_sulq_scale(1, 1.0, 0.5), "delta must be less than 0.399"),

@@ -177,7 +177,7 @@ def test_duckdb(tmp_path):
     query = duckdb.sql(f"select x, y, z from '{tmp_path}/x.parquet' where visits > 2")
     expected = in_memory(rows[rows.visits > 2])
     assert state_bytes(Sketch.of_table(query, FREQUENCIES, n_threads=2)) == expected
-    with pytest.raises(ValueError, match="one entry is none"):  # half-way: the connection is free
+    with pytest.raises(ValueError, match="an entry is not one"):  # half-way: the connection is free
         MomentSketch.of_table(duckdb.from_df(rows), columns=COLUMNS, strict=True)
     decimals = duckdb.sql("select 1.5 as x, 2 as y, 3 as z")
     expected = Sketch.of(np.array([[1.5, 2.0, 3.0]]), FREQUENCIES)

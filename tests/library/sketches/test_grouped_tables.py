@@ -183,7 +183,7 @@ def test_moments_of_any_entries():
     sketch = MomentSketch.of_table(table, columns=["x", "y"])
     assert state(sketch) == state(MomentSketch.of(np.array([[1.0, 0.0]])))
     assert sketch.left_out == 2
-    with pytest.raises(ValueError, match="finite numbers alone"):
+    with pytest.raises(ValueError, match="finite numbers only"):
         MomentSketch.of_table(table, columns=["x", "y"], strict=True)
 
 
@@ -220,7 +220,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
 
     refused("no column 'w' among", groups="w")
     refused("groups must be the name of a column", groups=table.who)
-    refused("column 'x' says whose a row is; it cannot count as well", groups="x")
+    refused("column 'x' identifies persons; it cannot be a feature", groups="x")
     lengths = table.assign(x=pd.to_timedelta(table["x"], "s"))
     refused("'x' holds duration.*, not persons", lengths, columns=["y", "z", "day"], groups="x")
     refused("has no columns but 'who'", source=table[["who"]], columns=None, groups="who")

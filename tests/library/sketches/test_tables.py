@@ -252,7 +252,7 @@ def test_strict_sketches_take_whole_rows_only():
     assert state_bytes(sketch) == state_bytes(Sketch.of_table(table, FREQUENCIES, columns=COLUMNS))
     assert sketch.left_out is None
     table.loc[7, "y"] = np.nan
-    with pytest.raises(ReadingError, match="one entry is none"):
+    with pytest.raises(ReadingError, match="an entry is not one"):
         Sketch.of_table(table, FREQUENCIES, **how)
 
 

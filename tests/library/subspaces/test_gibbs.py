@@ -510,7 +510,7 @@ def test_any_row_is_drawn_in(entry):
     with pytest.warns(UserWarning, match="clipped"):
         found = model(n_sweeps=3, missing="middle").fit(X)
     assert found.labels_.shape == (30,)
-    assert "entries that are no numbers" in str(found.guarantee_)
+    assert "an entry that is not a number" in str(found.guarantee_)
     with pytest.raises(ValueError, match=r"NaN|infinity|norm above"):
         model(n_sweeps=3, out_of_bounds="error").fit(X)
 

@@ -216,7 +216,7 @@ def test_any_row_is_drawn_in(entry):
     with pytest.warns(UserWarning, match="clipped"):
         found = model(missing="middle").fit(X)
     assert found.labels_.shape == (100,)
-    assert "entries that are no numbers" in str(found.guarantee_)
+    assert "an entry that is not a number" in str(found.guarantee_)
     with pytest.raises(ValueError, match=r"NaN|infinity|norm_bound"):
         model(out_of_bounds="error").fit(X)
 

@@ -136,8 +136,8 @@ def test_mirror_without_the_file_goes_on_to_the_address(make_dataset, server, tm
         ("404", "the server answers 404 Not Found"),
         ("500", "the server answers 503 Service Unavailable"),
         ("short", "the connection broke off"),
-        ("cut", "what it gave is not the data set: the archive is truncated"),
-        ("html", "what it gave is not the data set: not a zip archive (it starts with b'<htm')"),
+        ("cut", "the download is not the data set: the archive is truncated"),
+        ("html", "the download is not the data set: not a zip archive (it starts with b'<htm')"),
         ("silent", "the server sent nothing for 0.5 s"),
         ("slow", "the connection broke off"),
     ],
@@ -179,7 +179,7 @@ def test_substitute_is_named_loudly(make_dataset, tmp_path, caplog):
     assert (receipt.file, receipt.sha256, receipt.bytes) == (None, None, None)
     assert _files(tmp_path / "raw") == ["receipt.json"]
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert "A SUBSTITUTE TAKES ITS PLACE: generated, not comparable." in warning
+    assert "A SUBSTITUTE IS USED: generated, not comparable." in warning
     assert "127.0.0.1 refuses the connection" in warning
     arrays, loaded = load(dataset, tmp_path / "raw")
     assert loaded.is_substitute
@@ -189,7 +189,7 @@ def test_substitute_is_named_loudly(make_dataset, tmp_path, caplog):
 def test_nothing_to_be_had_says_what_was_tried_and_what_to_do(make_dataset, tmp_path):
     dataset = make_dataset("toy/toy.zip", "http://127.0.0.1:9/x")
     message = _refused(dataset, tmp_path / "raw", allow_substitutes=False, **QUICK)
-    assert "toy cannot be had" in message
+    assert "toy is not available" in message
     assert "no mirror directory is set" in message
     assert "(http://127.0.0.1:9/x): 127.0.0.1 refuses the connection" in message
     assert "put toy.zip into a mirror directory at toy/toy.zip" in message
@@ -224,7 +224,7 @@ def test_a_part_is_a_substitute_before_the_generated_one(with_part, tmp_path, ca
     assert receipt.source == "a part, not comparable."
     assert _files(tmp_path / "raw") == ["part.zip", "receipt.json"]
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert "A SUBSTITUTE TAKES ITS PLACE: a part, not comparable." in warning
+    assert "A SUBSTITUTE IS USED: a part, not comparable." in warning
     assert "127.0.0.1 refuses the connection" in warning
     arrays, loaded = load(dataset, tmp_path / "raw")
     assert loaded == receipt
@@ -258,7 +258,7 @@ def test_part_is_not_taken_where_substitutes_are_not_allowed(with_part, tmp_path
     dataset, mirror = with_part
     for changed in (dataset, replace(dataset, substitute=None)):
         message = _refused(changed, tmp_path / "raw", mirror, allow_substitutes=False, **QUICK)
-        assert "toy cannot be had" in message
+        assert "toy is not available" in message
         assert "at toy/toy.zip" not in message
         assert message.endswith(", or try again later, or allow substitutes (`substitutes: true`)")
 

@@ -77,7 +77,7 @@ def test_gowalla_goes_to_the_whole_first_then_to_a_part(
     ("where", "value", "told"),
     [
         (("reader",), None, ["hopkins155: the key 'reader' is missing"]),
-        (("licence",), "MIT", ["hopkins155: unknown key 'licence'; it may have citation, "]),
+        (("licence",), "MIT", ["hopkins155: unknown key 'licence'; allowed are citation, "]),
         (
             ("sources", 0, "sha256"),
             "abc",

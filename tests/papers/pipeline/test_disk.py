@@ -65,7 +65,7 @@ def test_a_full_disk_is_named_with_what_is_left(monkeypatch):
 
 @pytest.mark.parametrize("sign", [" ", "'", '"', "$", "\t", ";", "(", "*", "\\"])
 def test_a_path_that_a_shell_takes_apart_is_refused(sign):
-    with pytest.raises(DiskError, match="takes it apart: move the project"):
+    with pytest.raises(DiskError, match="splits it: move the project"):
         check_path(f"/home/me/my{sign}clone")
 
 

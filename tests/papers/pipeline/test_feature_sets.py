@@ -245,7 +245,7 @@ def edited(tmp_path, edit):
         ("per_class", {"train": 1}, "cub200_quick.per_class: the key 'test' is missing"),
         ("per_class", {"train": 0, "test": 1}, "per_class.train: got 0; it must be a number, at "),
         ("classes", "all", 'cub200_quick.classes: got "all"; it must be a number, at least 1'),
-        ("shuffle", True, "cub200_quick: unknown key 'shuffle'; it may have classes, dataset"),
+        ("shuffle", True, "cub200_quick: unknown key 'shuffle'; allowed are classes, dataset"),
     ],
 )
 def test_bad_entry_names_file_key_value_and_choices(tmp_path, key, value, reason):

@@ -369,7 +369,7 @@ def of_labels(y, labels):
 @pytest.mark.parametrize(
     ("name", "function", "message"),
     [
-        ("wrong", "of_labels", r"e\.metrics\.wrong: .* argument 'labels'; it may have X, mean, y"),
+        ("wrong", "of_labels", r"e\.metrics\.wrong: .* argument 'labels'; allowed are X, mean, y"),
         ("error", "spread_about", r"e\.metrics\.error: .*distance returns a metric of this name"),
     ],
 )

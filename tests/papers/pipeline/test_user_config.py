@@ -114,7 +114,7 @@ def test_the_papers_say_which_fits_and_which_audit_are_open(plan_of, tmp_path):
 
     (fit,) = paper["open_fits"]
     paper["open_fits"][fit] = {"calls": "search", "reads": "answers_"}
-    message = r"has no method 'search'; a class there has search, and then answers_"
+    message = r"has no method 'search'; the class must have search and, after it was"
     with pytest.raises(ConfigError, match=message):
         plan(METHOD)
     audit["open_audit"]["experiment"] = "nothing"

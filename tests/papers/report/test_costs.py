@@ -230,7 +230,7 @@ def test_what_cannot_be_told_is_an_error(run, broken):
         message = "results/quick/index.html: no job has recorded making it"
     elif broken == "benchmark":
         (run.folder / "benchmarks/out/prepare/d.tsv").unlink()
-        message = "benchmarks/out/prepare/d.tsv: not there"
+        message = "benchmarks/out/prepare/d.tsv: not found"
     else:
         # the page was made at 7 s
         run.runs(*([(0.0, 6.5), (7.5, 9.0)] if broken == "earlier_runs" else []))

@@ -37,7 +37,7 @@ def plans():
         ("seed", -1, "config: seed: got -1; it must be at least 0"),
         ("seed", "x", 'config: seed: got "x"; it must be of type integer'),
         ("papers", [], "config: papers: got []; it must be a list of at least 1 entries"),
-        ("efort", "quick", "unknown key 'efort'; it may have"),
+        ("efort", "quick", "unknown key 'efort'; allowed are"),
         ("mirror", "/no/such/folder", "/no/such/folder"),
         ("papers", ["config/papers/none"], "config/papers/none/paper.yaml: cannot be read"),
     ],
@@ -111,7 +111,7 @@ def test_bad_paper_config_names_key_value_and_choices(config, tmp_path, where, v
 
 def test_a_name_may_stand_in_one_paper_only(config):
     config["papers"] = ["config/papers/mtsc"] * 2
-    with pytest.raises(ConfigError, match="stands in another paper's file already"):
+    with pytest.raises(ConfigError, match="is already used in another paper's file"):
         load_plan(config, str(SCHEMAS), {})
 
 

@@ -134,8 +134,8 @@ def gaussian_part(epsilon: float, delta: float, part: float) -> float:
     of_part = least_epsilon(part * rho * (1.0 - _ROUNDING), delta)
     if not of_part > 0.0:
         raise ValueError(
-            f"delta={delta!r} is so large beside epsilon={epsilon!r} that {part:g} of the budget "
-            "needs no epsilon: take a smaller delta"
+            f"delta={delta!r} is so large compared with epsilon={epsilon!r} that {part:g} of the "
+            "budget needs no epsilon: use a smaller delta"
         )
     return of_part
 
@@ -222,7 +222,7 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     if not 0.0 < sigma < math.inf:
         raise ValueError(
             f"epsilon={epsilon!r} and delta={delta!r} need noise of {sigma!r} for a sensitivity of "
-            f"{sensitivity.value!r}, which no float holds; take other units"
+            f"{sensitivity.value!r}, which is out of the range of floats; use other units"
         )
     return sigma
 

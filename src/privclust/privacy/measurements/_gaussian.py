@@ -159,7 +159,7 @@ class SymmetricGaussian(Gaussian):
     """
 
     weight: float = field(default=math.sqrt(2.0), kw_only=True)
-    _NOISE = "scale {scale:.4g} on entries of the diagonal, {beside:.4g} on those beside it"
+    _NOISE = "scale {scale:.4g} on the diagonal, {beside:.4g} off the diagonal"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -272,10 +272,10 @@ def misfit_message(decoded: DecodedSubspaces) -> str:
         return ""
     k, _, q = decoded.subspaces.shape
     return (
-        f"{k} subspaces of dimension {q} through the origin leave {decoded.misfit:.0f} times as "
-        "much of the sketch unexplained as noise does: some rows lie elsewhere, or far from evenly "
-        "within them, so that errors may be larger than stated. More subspaces, another dimension, "
-        "a public offset taken off, or a public rule that leaves out rows may help"
+        f"{k} subspaces of dimension {q} through the origin leave a part of the sketch unexplained "
+        f"that is {decoded.misfit:.0f} times the noise: some rows lie elsewhere, or are unevenly "
+        "spread within the subspaces, so errors may be larger than stated. More subspaces, another "
+        "dimension, subtracting a public offset, or a public rule that leaves out rows may help"
     )
 
 

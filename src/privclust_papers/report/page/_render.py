@@ -84,7 +84,7 @@ def svg_size(text: str) -> tuple[int, int]:
     """
     match = _SVG.search(text)
     if not match:
-        raise ValueError(f"SVG: got {text[:60]!r}; it may have a width and a height in pt")
+        raise ValueError(f"SVG: got {text[:60]!r}; it must have a width and a height in pt")
     width, height = (round(float(points) * 96 / 72) for points in match.groups())
     return width, height
 

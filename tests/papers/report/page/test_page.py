@@ -334,7 +334,7 @@ def test_costs_of_nothing():
 
 def test_size_of_a_drawing(svg):
     assert svg_size(svg) == (400, 267)
-    with pytest.raises(ValueError, match="it may have a width and a height in pt"):
+    with pytest.raises(ValueError, match="it must have a width and a height in pt"):
         svg_size('<svg width="3cm" height="2cm">')
 
 
