@@ -238,7 +238,7 @@ def edited(tmp_path, edit):
         (
             "size",
             31,
-            "cub200_quick.size: got 31; it must be a height and width in pixels, at leas",
+            "cub200_quick.size: got 31; it must be a height and width in pixels, at least",
         ),
         ("pixels", 0, "cub200_quick.pixels: got 0"),
         ("split", "half", 'split: got "half"; it must be one of "images", "classes"'),
