@@ -84,6 +84,8 @@ def _report(clusters: TableClusters, svg: str, source: str, origin: str) -> str:
         + (f" of {source}" if source else ""),
         origin=origin,
         in_words=clusters_in_words(clusters),
+        has_categories=any(isinstance(ends, list) for ends in clusters.columns.values()),
+        marks=_marks(clusters),
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
         centers=_table(
             clusters, ["share of records", *(c.name for c in clusters.coordinates)], _cells
@@ -110,8 +112,9 @@ def _table(
 
     With many columns the table is transposed. There is no table without columns or clusters.
     """
+    has_marks = _marks(clusters) == "some"
     rows = [
-        [f"{j + 1}{'' if clusters.is_reliable[j] else ' ?'}", *cells(clusters, j)]
+        [f"{j + 1}{' ?' if has_marks and not clusters.is_reliable[j] else ''}", *cells(clusters, j)]
         for j in np.flatnonzero(clusters.is_detected).tolist()
     ]
     if not (names and rows):
@@ -120,6 +123,12 @@ def _table(
     return (
         lines if len(names) <= _MOST_COLUMNS else [list(line) for line in zip(*lines, strict=True)]
     )
+
+
+def _marks(clusters: TableClusters) -> str:
+    """Return of which detected clusters the errors are unreliable: "none", "some" or "all"."""
+    is_reliable = clusters.is_reliable[clusters.is_detected]
+    return "none" if is_reliable.all() else "some" if is_reliable.any() else "all"
 
 
 def _hidden(clusters: TableClusters) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Guarantee, Loss, Release
+from privclust.report import write
 from privclust.report.coordinate import DATE, NUMBER, SHARE, Coordinate
 from privclust.report.table_clusters import TableClusters
 from privclust.report.words import clusters_in_words, guarantee_in_words, origin
@@ -86,6 +88,23 @@ def clusters(ages, errors, shares=(0.9, 0.2), weights=(0.6, 0.4)):
     promise = Guarantee("pure", "replace-one", epsilon=1.0)
     numbers = weights, errors, there, known, 1000, dict(ENCODER.columns), promise
     return TableClusters(coordinates, np.zeros((2, 4, 4)), *numbers)
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "marks"),
+    [((True, True), "", 0), ((True, False), 'marked "?"', 2), ((False, False), "Here each", 0)],
+)
+def test_marks_tell_clusters_apart_or_are_one_sentence(tmp_path, known, said, marks):
+    pytest.importorskip("matplotlib")
+    spreads = {"spreads": np.ones(2), "spread_errors": np.full(2, 0.1)}
+    both = clusters([30.0, 60.0], [0.5, 0.5])
+    coordinates = [replace(c, **spreads) if c.kind != SHARE else c for c in both.coordinates]
+    both = replace(both, coordinates=tuple(coordinates), is_reliable=np.array(known))
+    write(both, tmp_path)
+    report = (tmp_path / "report.html").read_text()
+    assert report.count('<th scope="row">2 ?</th>') == marks
+    assert said in report
+    assert ("may be too small" in report) == (not all(known))
 
 
 def test_clusters_are_said_to_the_digits_that_errors_leave():
