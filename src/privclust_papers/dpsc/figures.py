@@ -140,8 +140,8 @@ def beyond(results: Results) -> Drawing:
 def starts(results: Results) -> Drawing:
     """One Gibbs sample from private starts and from the paper's start, and SuLQ."""
     text = (
-        "Gibbs samplers (exp.): the last sample. Solid: (ε, 1/(n ln n))-DP in total, in the limit "
-        "of many sweeps. Dashed: the paper's start, which is taken from the data. Dotted: "
+        "Gibbs samplers (exp.): the last sample. Solid: (ε, 1/(n ln n))-DP in total, for Gibbs "
+        "samplers in the limit of many sweeps. Dashed: the paper's start, from the data. Dotted: "
         "without privacy. Other starts are in the table."
     )
     return _utility(results, [(metric, _STARTS) for metric in _AXES], text, released=True)
