@@ -65,7 +65,7 @@ def test_files_of_different_length_convict_nobody(run):
     assert (code, out) == (1, "")
     assert "first.npy and second.npy are not neighbours: they have 10,000 and 5,000 rows" in err
     # one row fewer is a neighbour by one relation, and none by the other
-    assert "no replace-one neighbours" in run(rows, rows[1:], "--neighbours", "replace_one")[2]
+    assert "are not replace-one neighbours" in run(rows, rows[1:], "--neighbours", "replace_one")[2]
     assert "violated" not in run(rows, rows[1:], "--neighbours", "add_remove")[1]
     assert run(rows, rows[:5000], "--neighbours", "other")[1].startswith("violated")
 

@@ -101,7 +101,7 @@ FAULTS = [
     ("shape of the data", "control flow", "form"),
     ("bits of the data", "control flow", "2^-"),
     ("once more", "control flow", "on one data set and not on its neighbour"),
-    ("an error", "exception", "ValueError on the first data set alone"),
+    ("an error", "exception", "ValueError on the first data set only"),
     ("words", "exception", "with different messages"),
     ("three for two", "guarantee", "released 3 times, and guarantee_ counts 2"),
     ("two for three", "guarantee", "released 2 times, and guarantee_ counts 3"),
