@@ -122,7 +122,7 @@ def check_groups(source_of, rows=None, missing=True):
         some = some.fillna({"y": 0.0})
         refused(source_of(some), "must be someone's", columns=COLUMNS, groups="who", strict=True)
     refused(source_of(rows), "no column 'w'", columns=COLUMNS, groups="w")
-    refused(source_of(rows), "cannot count as well", columns=COLUMNS, groups="x")
+    refused(source_of(rows), "cannot be a feature as well", columns=COLUMNS, groups="x")
 
 
 def refused(source, match, **how):
