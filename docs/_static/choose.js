@@ -12,7 +12,7 @@
   const PROMISES = {
     approximate: "(epsilon, delta)",
     pure: "epsilon",
-    asymptotic: "epsilon, in the limit of many sweeps only",
+    asymptotic: "epsilon, only in the limit of many sweeps",
     none: "none",
   };
 

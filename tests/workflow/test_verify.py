@@ -150,7 +150,7 @@ def test_data_of_others_are_fetched_again_or_nothing_agrees(undisturbed, tmp_pat
 def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):
     project = fresh(made_up, tmp_path / "clone")
     said = project.run("--cores", "1", "--config", f"restore={made_up.folder / CRATE}")
-    assert "results of jobs: 10 taken" in said
+    assert "results of jobs: 10 restored" in said
     assert "Nothing to be done" in said
     assert project.results() == made_up.results()
     assert project.planned() == {}
