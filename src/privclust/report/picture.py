@@ -17,7 +17,7 @@ from privclust.report.coordinate import DATE, SHARE, Coordinate
 from privclust.report.figures import COLOURS, PALETTE, new_figure, text_style
 from privclust.report.table_clusters import TableClusters
 
-_MOST_COLUMNS = 5  # columns drawn in pairs: those that separate clusters best
+_MOST_COLUMNS = 5  # columns shown in pairs: those that separate clusters best
 _MOST_CATEGORIES = 6  # categories of a column; others are drawn as one
 _PANELS_IN_ROW = 3
 _FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # range of Matplotlib's dates: years 1 to 9999
@@ -68,7 +68,7 @@ def caption(clusters: TableClusters) -> str:
     if len(numbers) < len(clusters.coordinates):
         words += " Filled bars show the shares of categories in each cluster."
     if len(numbers) > _MOST_COLUMNS:
-        words += f" Drawn are the {_MOST_COLUMNS} columns that tell clusters apart best."
+        words += f" Drawn are the {_MOST_COLUMNS} columns that separate the clusters best."
     n_hidden = int((~clusters.is_detected).sum())
     if n_hidden:
         are = "cluster is" if n_hidden == 1 else "clusters are"
@@ -82,7 +82,7 @@ def _has_spreads(clusters: TableClusters) -> bool:
 
 
 def _drawn_columns(clusters: TableClusters) -> list[int]:
-    """Return the indices of the coordinates that are drawn in pairs."""
+    """Return the indices of the coordinates that are shown in pairs."""
     places = [j for j, c in enumerate(clusters.coordinates) if c.kind != SHARE]
     if len(places) <= _MOST_COLUMNS:
         return places

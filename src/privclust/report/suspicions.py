@@ -103,7 +103,8 @@ def _may_be_equal(coordinate: Coordinate, ends: Any) -> np.ndarray:
         return np.ones(len(coordinate.centers), dtype=bool)
     low, high = map(seconds, ends) if coordinate.kind == DATE else ends
     width = (high - low) / (86_400.0 if coordinate.kind == DATE else 1.0)
-    return coordinate.spreads - WIDTH_95 * coordinate.spread_errors < _NEAR * width
+    least = coordinate.spreads - WIDTH_95 * coordinate.spread_errors
+    return ~(least >= _NEAR * width)  # a spread that is NaN is not known
 
 
 def _in_parts(

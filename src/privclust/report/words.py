@@ -74,13 +74,17 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
 def _rounded_up(value: float, digits: int) -> Decimal:
     """Round a positive number up to a number of digits, as bounds are never rounded down."""
     exact = Decimal(repr(value))
+    if not exact.is_finite():
+        return exact
     return exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), ROUND_CEILING)
 
 
 def _decimal(delta: float) -> str:
     """Write a small number, rounded up, without an exponent if it is not too long."""
     rounded = _rounded_up(delta, 2)
-    return f"{rounded:f}".rstrip("0") if rounded >= _LONGEST else f"{float(rounded):.1e}"
+    return (
+        f"{rounded:f}".rstrip("0").rstrip(".") if rounded >= _LONGEST else f"{float(rounded):.1e}"
+    )
 
 
 def clusters_in_words(clusters: TableClusters) -> list[str]:

@@ -59,7 +59,7 @@ def test_one_cluster_is_enough_and_hidden_ones_do_not_count():
     assert suspicions(of_two, COLUMNS, ~BOTH) == []
 
 
-@pytest.mark.parametrize(("spread", "n_remarks"), [(0.0, 1), (3.0, 1), (12.0, 0)])
+@pytest.mark.parametrize(("spread", "n_remarks"), [(0.0, 1), (3.0, 1), (12.0, 0), (np.nan, 1)])
 @pytest.mark.parametrize("place", [0, 1])
 def test_entries_that_differ_were_read(place, spread, n_remarks):
     column = coordinates([60.0, 55.0], ["2021-03-01", "2022-07-02"], [0.1, 0.9])[place]

@@ -39,8 +39,8 @@ def test_other_options_are_shown_as_they_were_given():
 
 
 @given(
-    epsilon=st.floats(0.0, 1e300, exclude_min=True),
-    delta=st.sampled_from([0.0, 1e-300, 1e-6, 0.5]),
+    epsilon=st.one_of(st.floats(0.0, 1e300, exclude_min=True), st.just(math.inf)),
+    delta=st.sampled_from([0.0, 1e-300, 1e-6, 0.5, 1.0 - 2.0**-53]),
 )
 def test_a_guarantee_of_any_size_has_its_sentence(epsilon, delta):
     kind = "approximate" if delta else "pure"
@@ -55,6 +55,7 @@ def test_a_guarantee_of_any_size_has_its_sentence(epsilon, delta):
     else:
         assert float(found[2].replace(",", "")) >= math.exp(epsilon)
     assert float(found[3] or 0.0) >= delta
+    assert not (found[3] or "").endswith(".")
 
 
 @pytest.mark.parametrize("rho", [1e-9, 0.5, 1e6])

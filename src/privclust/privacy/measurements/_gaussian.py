@@ -159,7 +159,7 @@ class SymmetricGaussian(Gaussian):
     """
 
     weight: float = field(default=math.sqrt(2.0), kw_only=True)
-    _NOISE = "scale {scale:.4g} on the diagonal, {beside:.4g} off the diagonal"
+    _NOISE = "scale {scale:.4g} on the diagonal, {off_diagonal:.4g} off the diagonal"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,7 +179,7 @@ class SymmetricGaussian(Gaussian):
         return result
 
     def _numbers(self) -> dict[str, float]:
-        return super()._numbers() | {"beside": self.sigma / self.weight}
+        return super()._numbers() | {"off_diagonal": self.sigma / self.weight}
 
 
 @dataclass(frozen=True)

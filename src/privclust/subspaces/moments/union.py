@@ -17,7 +17,7 @@ LEAST_AMPLITUDE = 0.05  # least amplitude, relative to that mean
 SPREAD_OF_RATIO = 0.7  # prior deviation of a ratio's logarithm
 RANGE_OF_LOG_RATIO = -5.0, 0.4  # of the logarithm of a ratio
 _N_PROBES, _N_TURNS = 2000, 30  # drawn rows and iterations for the deviations of normal rows
-_MOST_BESIDE = 0.9  # largest share of squares outside subspaces, relative to uniform directions
+_MOST_OUTSIDE = 0.9  # largest share of squares outside subspaces, relative to uniform directions
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,24 @@ class Union:
         return replace(self, bases=bases * signs[:, None, :])
 
     @property
-    def beside(self) -> float:
+    def outside(self) -> float:
         """Share of a row's squared norm outside its subspace, from the ratio of degrees 4 and 2."""
         _, d, q = self.bases.shape
-        parts = np.linspace(0.0, _MOST_BESIDE * (d - q) / d, 200)
+        parts = np.linspace(0.0, _MOST_OUTSIDE * (d - q) / d, 200)
         second, fourth = _noisy_amplitudes(parts, d, q)
         return float(parts[np.argmax(fourth / second <= math.exp(self.log_ratios[4]))])
 
     def draw(
-        self, n_rows: int, rng: np.random.Generator, beside: float | None = None
+        self, n_rows: int, rng: np.random.Generator, outside: float | None = None
     ) -> np.ndarray:
         """Draw directions of rows, (n_rows, d): near the subspaces, and of any direction.
 
-        `beside` is the share of the squared norm outside the subspaces, for rows near them. If it
+        `outside` is the share of the squared norm outside the subspaces, for rows near them. If it
         is given, the amplitudes set the number of rows with random directions, which do not change
         the moments.
         """
         k, d, q = self.bases.shape
-        part = self.beside if beside is None else min(beside, _MOST_BESIDE * (d - q) / d)
+        part = self.outside if outside is None else min(outside, _MOST_OUTSIDE * (d - q) / d)
         deviation = math.sqrt(part / (d - q - d * part))
         near = min(float(self.amplitudes.sum()) / float(_noisy_amplitudes(part, d, q)[0]), 1.0)
         labels = rng.choice(k, size=n_rows, p=self.weights)

@@ -139,7 +139,7 @@ def test_the_part_beside_a_subspace_is_told_by_fourth_moments(part):
         amplitudes.append(unit @ row_features(rows, degree).mean(axis=1) / (unit @ unit))
     ratio = {4: math.log(amplitudes[1] / amplitudes[0])}
     union = Union(plane[None], np.ones((1, Q)), np.array(amplitudes[:1]), ratio)
-    assert union.beside == pytest.approx(part, abs=0.01)
+    assert union.outside == pytest.approx(part, abs=0.01)
 
 
 def test_even_rows_have_the_moments_of_projections():
