@@ -57,7 +57,10 @@ MEANINGS = {
         f"fewer than {FEWEST} of the trials behind a printed number."
     ),
     VACUOUS: "The claim holds, but no method in the comparison does better than chance.",
-    NOT_COMPARABLE: "The paper's data are not available, so a declared substitute was used.",
+    NOT_COMPARABLE: (
+        "The paper's data are not available, so a declared substitute was used. For a claim of our "
+        "own there is then nothing of the paper to compare with."
+    ),
     NOT_RUN: (
         "Nothing was run that could decide the claim. Some experiments run at paper effort only."
     ),
