@@ -14,6 +14,7 @@ import pandas as pd
 import yaml
 from scratch import ROOT, write_into
 
+from privclust_papers.report.checks import WITHOUT_INTERVAL
 from privclust_papers.report.comparison import _lies_in
 from privclust_papers.report.verdicts import CONSISTENT, PARTLY, REPRODUCED, _verdict_on_counts
 
@@ -51,12 +52,15 @@ def number_again(row, printed):
     return CONSISTENT if others or n < n_printed else REPRODUCED
 
 
-def rule_of(claim, is_same):
+def rule_of(claim, is_same, whose):
     """Return in words what moved a claim."""
+    moved = [] if claim.get("of", whose) == whose else [f"of {claim['of']} now"]
     if "under" in claim:
         decides = "decides" if claim.get("decides") else "shown"
-        return f"under `{claim['under']}`: {decides}, not counted"
-    return "" if is_same else "another measure"
+        moved.append(f"under `{claim['under']}`: {decides}, not counted")
+    elif not is_same:
+        moved.append("another measure")
+    return "; ".join(moved)
 
 
 def changes(paper, commit):
@@ -95,9 +99,11 @@ def changes(paper, commit):
             new = row.verdict
         else:
             new = _verdict_on_counts(*counts)
-            new += "*" if 1 < counts[2] != counts[0] else ""
+            has_interval = claim["check"]["kind"] not in WITHOUT_INTERVAL
+            new += "*" if has_interval and 1 < counts[2] != counts[0] else ""
         found[name] = new, counts
-        yield row.id, row.of, row.verdict, new, rule_of(claim, is_same)
+        whose = claim.get("of", row.of)
+        yield row.id, whose, row.verdict, new, rule_of(claim, is_same, row.of)
     for name, claim in now.items():
         if "check" in claim:
             if name not in before:
