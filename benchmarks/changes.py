@@ -15,6 +15,7 @@ import yaml
 from scipy.stats import t
 from scratch import ROOT, write_into
 
+from privclust_papers.report.checks import WITHOUT_INTERVAL
 from privclust_papers.report.comparison import _lies_in
 from privclust_papers.report.verdicts import (
     CONSISTENT,
@@ -61,12 +62,15 @@ def number_again(row, printed):
     return CONSISTENT if others or n < n_printed else REPRODUCED
 
 
-def rule_of(claim, is_same):
+def rule_of(claim, is_same, whose):
     """Return in words what moved a claim."""
+    moved = [] if claim.get("of", whose) == whose else [f"of {claim['of']} now"]
     if "under" in claim:
         decides = "decides" if claim.get("decides") else "shown"
-        return f"under `{claim['under']}`: {decides}, not counted"
-    return "" if is_same else "another measure"
+        moved.append(f"under `{claim['under']}`: {decides}, not counted")
+    elif not is_same:
+        moved.append("another measure")
+    return "; ".join(moved)
 
 
 def is_at_chance(paper, claim):
@@ -117,7 +121,7 @@ def changes(paper, commit):
         if checks[0].get("kind") == "alike":
             checks[0]["statistic"] = "std"
         is_same = checks[0] == checks[1]
-        rule = rule_of(claim, is_same)
+        rule = rule_of(claim, is_same, row.of)
         if "/" in row.id:
             new = number_again(row, printed)
         elif is_at_chance(paper, claim):
@@ -129,9 +133,10 @@ def changes(paper, commit):
             new = row.verdict
         else:
             new = _verdict_on_counts(*counts)
-            new += "*" if 1 < counts[2] != counts[0] else ""
+            has_interval = claim["check"]["kind"] not in WITHOUT_INTERVAL
+            new += "*" if has_interval and 1 < counts[2] != counts[0] else ""
         found[name] = new, counts
-        yield row.id, row.of, row.verdict, new, rule
+        yield row.id, claim.get("of", row.of), row.verdict, new, rule
     for name, claim in now.items():
         if "check" in claim:
             if name not in before:

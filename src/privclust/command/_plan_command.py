@@ -15,6 +15,7 @@ from privclust.command.output import print_result, progress, say
 
 _METHODS = {  # parameters of each method, in addition to the budget
     "CompressiveKMeans": {},
+    "TreeKMeans": {},
     "DPLloyd": {"init": "separated"},
     "EUGkM": {},
 }

@@ -96,7 +96,8 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     ``points`` as `read`.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # NumPy leaves a path open that is not a whole archive.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             longitude, latitude, source = (archive[name] for name in ("lon", "lat", "source"))
         is_sampled = (source & _SAMPLE_BITS) > 0
         points = longitude[is_sampled] + 1j * latitude[is_sampled]

@@ -112,15 +112,19 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Check that no trial exceeds a bound."""
-    values = table.loc[table["method"] == check["method"], check["metric"]].dropna()
-    results = [HOLDS if value <= check["bound"] else FAILS for value in values]
-    if not results:
+    """Check that no trial exceeds a bound: one comparison a trial, or one a point of ``by``."""
+    own = table[table["method"] == check["method"]].dropna(subset=[check["metric"]])
+    if own.empty:
         return _nothing, _NO_TEXTS
+    values = own[check["metric"]]
+    largest = values.groupby([own[axis] for axis in check["by"]]).max() if "by" in check else values
+    results = [HOLDS if value <= check["bound"] else FAILS for value in largest]
+    where = own.iloc[values.to_numpy().argmax()][check.get("by", [])].to_dict()
+    at = f" at {wording.at(where)}" if where else ""
     several = f", the largest of {len(values)} values" if len(values) > 1 else ""
     return lambda level: results, (
         f"{wording.quantity} at most {short(check['bound'])} in every trial for {wording.label}",
-        f"{short(values.max())}{several}",
+        f"{short(values.max())}{at}{several}",
     )
 
 
@@ -162,27 +166,41 @@ def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     interval has a Bonferroni correction for the number of pairs. The kind ``varies`` checks the
     opposite.
     """
-    wide = _along(check, table)
-    if len(wide.columns) < 2:
+    spreads = [
+        _largest_change(check, wide, point)
+        for point, part in _points(check, table)
+        for wide in [_along(check, part)]
+        if len(wide.columns) > 1
+    ]
+    is_below = check["kind"] == "stable"
+    outcomes, spread = _all_on_one_side(spreads, _bound(check), is_below)
+    if not spread:
         return _nothing, _NO_TEXTS
+    axis = wording.words(check["along"])
+    low, high = (short(spread.at[name]) for name in ("from", "to"))
+    point = {name: value for name, value in spread.at.items() if name not in ("from", "to")}
+    return outcomes, (
+        f"{wording.quantity} changes by {'less' if is_below else 'more'} than "
+        f"{short(check['bound'])} along {axis}, for {wording.label}{_fixed(check, wording)}",
+        f"{higher_or_lower(spread, wording.is_log)} at {axis} = {high} than at {low}, the largest "
+        f"difference{wording.place(replace(spread, at=point))}"
+        f"{_of_several(spreads, 'the least favourable')}",
+    )
+
+
+def _largest_change(
+    check: Mapping[str, Any], wide: pd.DataFrame, point: Mapping[str, Any]
+) -> Estimate:
+    """Return the difference between the two columns whose means are farthest apart."""
     values = wide.agg(check.get("statistic", "mean"))
     low, high = values.idxmin(), values.idxmax()
-    picked = _estimate(check, wide, high, low)
+    picked = _estimate(check, wide, high, low, at={**point, "from": low, "to": high})
     n_pairs = len(values) * (len(values) - 1) // 2
 
     def ends(level: float) -> tuple[float, float]:
         return picked.ends(1.0 - (1.0 - level) / n_pairs)[0], picked.ends(level)[1]
 
-    spread = replace(picked, ends=ends)
-    is_below = check["kind"] == "stable"
-    outcomes, _ = _all_on_one_side([spread], _bound(check), is_below)
-    axis = wording.words(check["along"])
-    return outcomes, (
-        f"{wording.quantity} changes by {'less' if is_below else 'more'} than "
-        f"{short(check['bound'])} along {axis}, for {wording.label}{_fixed(check, wording)}",
-        f"{higher_or_lower(spread, wording.is_log)} at {axis} = {short(high)} than at "
-        f"{short(low)}, the largest difference",
-    )
+    return replace(picked, ends=ends)
 
 
 KINDS: dict[str, Callable[..., Judged]] = {

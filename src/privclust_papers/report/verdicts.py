@@ -60,7 +60,10 @@ MEANINGS = {
         "No method in the comparison does better than chance, so that neither outcome says "
         "anything about the claim."
     ),
-    NOT_COMPARABLE: "The paper's data are not available, so a declared substitute was used.",
+    NOT_COMPARABLE: (
+        "The paper's data are not available, so a declared substitute was used. For a claim of our "
+        "own there is then nothing of the paper to compare with."
+    ),
     NOT_RUN: (
         "Nothing was run that could decide the claim. Some experiments run at paper effort only."
     ),
@@ -210,17 +213,23 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
             "comparisons"
         )
     came_out = capitalised(outcome(results, has_interval))
-    if len(judged) == 1:
-        expected, found = judged[0].texts
-        came_out = f"Expected: {expected}. Found: {found}. {came_out}."
-    else:
-        came_out = f"{len(judged)} claims together. {came_out}."
+    expected, found = min(judged, key=_favourable).texts
+    head = "Expected"
+    if len(judged) > 1:
+        head = f"{len(judged)} claims together. Expected of the least favourable"
+    came_out = f"{head}: {expected}. Found: {found}. {came_out}."
     return {
         "verdict": verdict,
         "decided_by": came_out,
         "tolerance": tolerance,
         "data": "; ".join(sources),
     }
+
+
+def _favourable(one: _Judgement) -> tuple[float, float]:
+    """Return a key that sorts by the share of contradicted comparisons, then of those that hold."""
+    results = one.outcomes(0.95)
+    return -results.count(FAILS) / len(results), results.count(HOLDS) / len(results)
 
 
 def _verdict_on_counts(held: int, failed: int, n: int) -> str:

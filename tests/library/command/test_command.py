@@ -534,9 +534,9 @@ def test_plan_compares_methods(run):
     task = ("plan", "--n", "5000", "--epsilon", "1", "--seed", "0", *options)
     code, out, err = run(*task, "--method", "all", "--smallest", "0.2")
     assert code == 0
-    of_methods, least = out.splitlines()[:3], out.splitlines()[3:]
+    of_methods, least = out.splitlines()[:4], out.splitlines()[4:]
     names = [line.partition(":")[0].rpartition(", ")[2] for line in of_methods]
-    assert names == ["CompressiveKMeans", "DPLloyd", "EUGkM"]
+    assert names == ["CompressiveKMeans", "TreeKMeans", "DPLloyd", "EUGkM"]
     medians = [float(line.split("error ")[1].split()[0]) for line in of_methods]
     assert f"the least error: {names[medians.index(min(medians))]}" in least[0]
     assert "2 simulated fits of each method" in err

@@ -319,6 +319,17 @@ def test_bounds_look_at_every_trial():
     assert verdict({**at_most, "bound": 0.09}, tables)["verdict"] == "not reproduced"
 
 
+def test_no_trial_exceeds_a_bound_point_by_point():
+    table = trials({"a": 0.1}, n=8, spread=0.0)["e"]
+    table.loc[table.index[-1], "error"] = 9.0  # one trial, at d = 2
+    check = {"kind": "at_most", "bound": 1.0, "reason": "r"}
+    one_by_one, by_point = (verdict({**check, **by}, {"e": table}) for by in ({}, {"by": ["d"]}))
+    assert "15 of 16 comparisons hold, 1 is contradicted" in one_by_one["decided_by"]
+    assert "1 of 2 comparisons hold, 1 is contradicted" in by_point["decided_by"]
+    assert "Found: 9 at d = 2, the largest of 16 values." in by_point["decided_by"]
+    assert by_point["verdict"] == "partly"
+
+
 def test_lower_compares_the_values_of_one_data_set():
     tables = {"e": trials({"a": 0.1, "b": 0.2, "c": 0.3}, n=1, spread=0.0)["e"].query("d == 1")}
     lower = {"kind": "lower", "against": ["c"]}
@@ -566,6 +577,14 @@ def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies
     assert row["verdict"] == varies
     assert "than at 1, the largest difference. The interval" in row["decided_by"]
     assert "0.05 (made up)" in row["tolerance"]
+
+
+def test_the_spread_is_taken_at_each_point_of_other_axes():
+    steep, flat = curve({0.1: 0.4, 1.0: 0.2}, d=1), curve({0.1: 0.2, 1.0: 0.21}, d=2)
+    row = verdict({**STABLE, "by": ["d"]}, {"e": pd.concat([steep, flat])})
+    assert row["verdict"] == "partly"
+    assert "the largest difference at d = 1, the least favourable of 2" in row["decided_by"]
+    assert "1 of 2 comparisons hold, 1 is contradicted" in row["decided_by"]
 
 
 def test_only_points_with_the_stated_axes_count():
@@ -826,7 +845,10 @@ def test_a_row_is_judged_by_the_claims_under_it_that_decide():
     }
     assert rows["row"].tolist() == ["", "row", "row", "row"]
     assert rows.loc["row", "judged_by"] == "the first two"
-    assert rows.loc["row", "decided_by"].startswith("2 claims together. 2 of 4 comparisons hold")
+    said = rows.loc["row", "decided_by"]
+    assert said.startswith("2 claims together. Expected of the least favourable: error below 0.1")
+    assert said.endswith("2 of 4 comparisons hold, none is contradicted.")
+    assert "Found: 0.1" in said or "Found: 0.09" in said
     assert judge(claims, {}, pd.DataFrame())["verdict"].eq("not run").all()
 
 
