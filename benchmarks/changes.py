@@ -12,15 +12,25 @@ import sys
 
 import pandas as pd
 import yaml
+from scipy.stats import t
 from scratch import ROOT, write_into
 
 from privclust_papers.report.checks import WITHOUT_INTERVAL
 from privclust_papers.report.comparison import _lies_in
-from privclust_papers.report.verdicts import CONSISTENT, PARTLY, REPRODUCED, _verdict_on_counts
+from privclust_papers.report.verdicts import (
+    CONSISTENT,
+    PARTLY,
+    REPRODUCED,
+    VACUOUS,
+    _verdict_on_counts,
+)
 
 PAPERS = "ckm", "dpem", "mtsc", "dpsc", "privatemail"
 KEPT = "vacuous", "not comparable", "not run"  # verdicts that counts do not decide
 WAITS = "waits for a run"
+AT_CHANCE = "no method is above chance"
+ON_CIFAR100 = "privatemail_cifar100", "privatemail_settings_cifar100", "privatemail_control"
+RECALL_OF_CHANCE = 0.0765  # Recall@8 of a random order of the gallery of CIFAR-100
 COUNTS = re.compile(r"(\d+) of (\d+) comparisons hold, (\d+|none) (?:is|are) contradicted")
 SIDES = {"expected side": (1, 0, 1), "other side": (0, 1, 1), "both sides": (0, 0, 1)}
 
@@ -63,6 +73,26 @@ def rule_of(claim, is_same, whose):
     return "; ".join(moved)
 
 
+def is_at_chance(paper, claim):
+    """Return whether the published table shows no method of a claim on CIFAR-100 above chance."""
+    check = claim.get("check", {})
+    if check.get("chance", {}).get("metric") != "gain_8" or check["experiment"] not in ON_CIFAR100:
+        return False
+    table = pd.read_csv(ROOT / f"docs/results/{paper}/{claim['target']}.csv")
+    methods = [check["method"], *check.get("against", [])]
+    table = table[(table["experiment"] == check["experiment"]) & (table["metric"] == "recall_8")]
+    table = table[table["method"].isin(methods)]
+    if "along" in check:
+        table = table[table["axis"] == check["along"]]
+        table = table[(table["axis"] != "sigma") | (table["value"] >= 2.0)]  # below: another claim
+    if "select" in check:
+        table = table[table["epsilon"] == float(check["select"].removeprefix("epsilon="))]
+    limit = RECALL_OF_CHANCE + check["chance"]["value"]
+    lows = table["mean"] - t.ppf(0.975, table["n"] - 1) * table["se"]
+    means = table.groupby("method")["mean"].mean()
+    return len(table) > 0 and bool((lows <= limit).all() and (means <= limit).all())
+
+
 def changes(paper, commit):
     """Yield old id, whose, old verdict, new verdict and rule, row by row."""
     folder = ROOT / "config/papers" / paper
@@ -87,12 +117,16 @@ def changes(paper, commit):
             )
             continue
         claim, counts = now[name], counts_of(row.decided_by)
-        checks = [dict(c.get(name, {}).get("check", {}), reason=0) for c in (before, now)]
+        checks = [dict(c.get(name, {}).get("check", {}), reason=0, chance=0) for c in (before, now)]
         if checks[0].get("kind") == "alike":
             checks[0]["statistic"] = "std"
         is_same = checks[0] == checks[1]
+        rule = rule_of(claim, is_same, row.of)
         if "/" in row.id:
             new = number_again(row, printed)
+        elif is_at_chance(paper, claim):
+            new = VACUOUS
+            rule = f"{AT_CHANCE}; {rule}".removesuffix("; ")
         elif not is_same:
             new = WAITS
         elif row.verdict in KEPT or counts is None:
@@ -102,12 +136,15 @@ def changes(paper, commit):
             has_interval = claim["check"]["kind"] not in WITHOUT_INTERVAL
             new += "*" if has_interval and 1 < counts[2] != counts[0] else ""
         found[name] = new, counts
-        whose = claim.get("of", row.of)
-        yield row.id, whose, row.verdict, new, rule_of(claim, is_same, row.of)
+        yield row.id, claim.get("of", row.of), row.verdict, new, rule
     for name, claim in now.items():
         if "check" in claim:
             if name not in before:
-                yield name, claim.get("of", "paper"), "", WAITS, "new"
+                new, rule = WAITS, "new"
+                if is_at_chance(paper, claim):
+                    new, rule = VACUOUS, f"new; {AT_CHANCE}"
+                found[name] = new, None
+                yield name, claim.get("of", "paper"), "", new, rule
             continue
         deciding = [c["id"] for c in now.values() if c.get("under") == name and c.get("decides")]
         parts = [found.get(i, (WAITS, None)) for i in deciding]

@@ -24,7 +24,7 @@ from privclust_papers.report.checks import (
     at_chance,
 )
 from privclust_papers.report.comparison import FEWEST, compare, compare_margins, select
-from privclust_papers.report.sentences import FAILS, HOLDS, Wording, capitalised, outcome
+from privclust_papers.report.sentences import FAILS, HOLDS, OPEN, Wording, capitalised, outcome
 
 REPRODUCED = "reproduced"
 CONSISTENT = "consistent"
@@ -56,7 +56,10 @@ MEANINGS = {
         "The trials decide nothing: no comparison holds and none is contradicted. Or we have "
         f"fewer than {FEWEST} of the trials behind a printed number."
     ),
-    VACUOUS: "The claim holds, but no method in the comparison does better than chance.",
+    VACUOUS: (
+        "No method in the comparison does better than chance, so that neither outcome says "
+        "anything about the claim."
+    ),
     NOT_COMPARABLE: (
         "The paper's data are not available, so a declared substitute was used. For a claim of our "
         "own there is then nothing of the paper to compare with."
@@ -181,14 +184,24 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
     judged = [one for one in judged if not any(map(is_substitute, one.sources))] or judged
     if not judged:
         return dict(_NO_VERDICT)
-    results = [result for one in judged for result in one.outcomes(0.95)]
+    is_vacuous = all(one.is_at_chance for one in judged)
+
+    def results_at(level: float) -> list[str]:
+        """Return all outcomes; those at chance say nothing, so beside others they are open."""
+        return [
+            OPEN if one.is_at_chance and not is_vacuous else result
+            for one in judged
+            for result in one.outcomes(level)
+        ]
+
+    results = results_at(0.95)
     has_interval = any(one.has_interval for one in judged)
     level = 0.95
     if has_interval and results.count(HOLDS) < len(results) > 1:
         level = 1.0 - 0.05 / len(results)
-        results = [result for one in judged for result in one.outcomes(level)]
+        results = results_at(level)
     verdict = _verdict_on_counts(results.count(HOLDS), results.count(FAILS), len(results))
-    if verdict in (REPRODUCED, CONSISTENT, PARTLY) and all(one.is_at_chance for one in judged):
+    if is_vacuous:
         verdict = VACUOUS
     sources = sorted({source for one in judged for source in one.sources})
     if any(map(is_substitute, sources)):

@@ -250,6 +250,25 @@ def test_lemma_1_gives_block_sparse_coefficients():
     assert errors[2] < 1e-6
 
 
+def test_lemma_2_as_noise_falls_the_objective_counts_dimensions():
+    """As nu falls, (16) grows by log(1 / nu) for each dimension of the points that a point uses.
+
+    In general position a point of a d-dimensional subspace needs d, and only its own subspace has
+    so few; a solution that uses all subspaces needs D, the dimension of the space.
+    """
+    d, n_subspaces, D = 4, 3, 10
+    X, y = subspaces(np.random.default_rng(0), D, d, n_subspaces, 8)
+    starts = {d: np.where(y[:, None] == y, 1.0, 1e-14), D: np.ones((len(y), len(y)))}
+    for dimension, start in starts.items():
+        found = [
+            solve(X, Schedule(np.array([nu]), np.array([3.0 * len(y)]), max_iter=100), start)
+            for nu in (1e-8, 1e-10)
+        ]
+        slope = (found[1].objective[-1] - found[0].objective[-1]) / np.log(100.0) / len(y)
+        assert slope == pytest.approx(dimension, abs=0.05)
+        assert (l2_error(found[1].coefficients, y) < 1e-5) == (dimension == d)
+
+
 @pytest.mark.parametrize("estimator", [SBL(), MTSC(n_restarts=1)], ids=["SBL", "MTSC"])
 def test_rotations_scale_and_added_features_change_nothing(estimator):
     X, _ = subspaces(np.random.default_rng(10), 8, 3, 3, 8)

@@ -118,7 +118,7 @@ def test_chance_is_told_only_where_the_bound_is_no_difference(kind):
     assert "chance" not in verdict(check, trials({"a": 0.1, "b": 0.1}))["tolerance"]
 
 
-def test_what_holds_at_chance_is_vacuous():
+def test_comparisons_at_chance_are_vacuous():
     chance = {"metric": "gain", "value": 0.02, "reason": "made up"}
     check = {**LOWEST, "chance": chance}
     tables = trials({"a": 0.10, "b": 0.13, "c": 0.12})
@@ -127,9 +127,27 @@ def test_what_holds_at_chance_is_vacuous():
     assert verdict(check, tables)["verdict"] == "vacuous"
     better = {"e": table.assign(gain=table["gain"] + 0.2 * (table["method"] == "c"))}
     assert verdict(check, better)["verdict"] == "reproduced"
-    # who claims to be better and is not is contradicted, at chance or elsewhere
+    # the order of methods at chance means nothing, whichever it is
     above = {**check, "method": "b", "against": ["a", "c"]}
-    assert verdict(above, tables)["verdict"] == "not reproduced"
+    assert verdict(above, tables)["verdict"] == "vacuous"
+    assert verdict(above, better)["verdict"] == "not reproduced"
+    # wide intervals reach chance, but do not show it
+    away = np.where(table["trial"] % 2, 9.0, -8.0)
+    assert verdict(check, {"e": table.assign(gain=away)})["verdict"] == "reproduced"
+
+
+def test_claims_at_chance_leave_the_others_of_a_row_to_decide():
+    chance = {"metric": "gain", "value": 0.02, "reason": "made up"}
+    table = trials({"a": 0.10, "b": 0.13})["e"].assign(gain=0.0)
+    check = {**LOWEST, "experiment": "e", "metric": "error", "method": "a", "against": ["b"]}
+    deciding = {"under": HEAD["id"], "decides": True}
+    claims = [
+        HEAD,
+        {**HEAD, **deciding, "id": "sound", "check": check},
+        {**HEAD, **deciding, "id": "at_chance", "check": {**check, "chance": chance}},
+    ]
+    rows = judge(claims, {"e": table}, pd.DataFrame()).set_index("id")["verdict"]
+    assert rows.tolist() == ["consistent", "reproduced", "vacuous"]
 
 
 def test_whose_claim_it_is_is_told_or_follows_from_the_target():
