@@ -15,9 +15,16 @@ import yaml
 from scratch import ROOT, write_into
 
 from privclust_papers.report.comparison import _lies_in
-from privclust_papers.report.verdicts import CONSISTENT, PARTLY, REPRODUCED, _verdict_on_counts
+from privclust_papers.report.verdicts import (
+    CONSISTENT,
+    NOT_REPRODUCED,
+    PARTLY,
+    REPRODUCED,
+    TOO_FEW,
+    _verdict_on_counts,
+)
 
-PAPERS = "ckm", "dpem", "mtsc", "dpsc", "privatemail"
+PAPERS = "ckm", "dpem", "mtsc", "dpsc", "privatemail", "frontier"
 KEPT = "vacuous", "not comparable", "not run"  # verdicts that counts do not decide
 WAITS = "waits for a run"
 COUNTS = re.compile(r"(\d+) of (\d+) comparisons hold, (\d+|none) (?:is|are) contradicted")
@@ -49,6 +56,18 @@ def number_again(row, printed):
     own = same.loc[same["method"] == method, "value"].iloc[0]
     others = [v for v in same["value"].dropna() if v != own and _lies_in(v, low, high)]
     return CONSISTENT if others or n < n_printed else REPRODUCED
+
+
+def score_again(check):
+    """Return the verdict on a score held against a printed one, which is rounded."""
+    table = pd.read_csv(ROOT / "docs/results/frontier/frontier_tab1.csv")
+    of_set = table["set"] == check.get("select", "set=letter").removeprefix("set=")
+    row = table[of_set & (table["method"] == check["method"])].iloc[0]
+    low, high = row["mean"] - row["half_width"], row["mean"] + row["half_width"]
+    bound, rounding = check["bound"], check["rounding"]
+    if high < bound - rounding:
+        return REPRODUCED
+    return NOT_REPRODUCED if low > bound + rounding else TOO_FEW
 
 
 def rule_of(claim, is_same):
@@ -83,7 +102,8 @@ def changes(paper, commit):
             )
             continue
         claim, counts = now[name], counts_of(row.decided_by)
-        checks = [dict(c.get(name, {}).get("check", {}), reason=0) for c in (before, now)]
+        same = {"reason": 0, "rounding": 0}
+        checks = [c.get(name, {}).get("check", {}) | same for c in (before, now)]
         if checks[0].get("kind") == "alike":
             checks[0]["statistic"] = "std"
         is_same = checks[0] == checks[1]
@@ -91,13 +111,18 @@ def changes(paper, commit):
             new = number_again(row, printed)
         elif not is_same:
             new = WAITS
+        elif row.verdict not in KEPT and "rounding" in claim["check"]:
+            new = score_again(claim["check"])
         elif row.verdict in KEPT or counts is None:
             new = row.verdict
         else:
             new = _verdict_on_counts(*counts)
             new += "*" if 1 < counts[2] != counts[0] else ""
         found[name] = new, counts
-        yield row.id, row.of, row.verdict, new, rule_of(claim, is_same)
+        rule = rule_of(claim, is_same)
+        if paper == "frontier" and (new, rule) == (REPRODUCED, "") and row.verdict == PARTLY:
+            rule = "a printed number is all that rounds to it"
+        yield row.id, row.of, row.verdict, new, rule
     for name, claim in now.items():
         if "check" in claim:
             if name not in before:

@@ -37,8 +37,9 @@ NOT_RUN = "not run"
 MEANINGS = {
     REPRODUCED: (
         "Every comparison of the claim holds in our results. A printed number is reproduced if it "
-        "lies in our 95 % interval, and no number printed for another method does. A printed "
-        "margin is reproduced if it lies in our 95 % interval, and zero does not."
+        "lies in our 95 % interval, widened by half a unit of its last digit, and no number "
+        "printed for another method does. A printed margin is reproduced if it lies in our 95 % "
+        "interval, and zero does not."
     ),
     CONSISTENT: (
         "Some comparisons hold, the others are undecided, and none is contradicted. A printed "
@@ -50,11 +51,12 @@ MEANINGS = {
     ),
     NOT_REPRODUCED: (
         "More comparisons are contradicted than hold, or a printed number lies outside our 95 % "
-        "interval."
+        "interval, widened by half a unit of its last digit."
     ),
     TOO_FEW: (
-        "The trials decide nothing: no comparison holds and none is contradicted. Or we have "
-        f"fewer than {FEWEST} of the trials behind a printed number."
+        "The trials decide nothing: no comparison holds and none is contradicted. This verdict "
+        "also stands where our number equals a printed one up to rounding, or where we have fewer "
+        f"than {FEWEST} of the trials behind a printed number."
     ),
     VACUOUS: "The claim holds, but no method in the comparison does better than chance.",
     NOT_COMPARABLE: "The paper's data are not available, so a declared substitute was used.",
