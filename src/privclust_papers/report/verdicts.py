@@ -23,7 +23,13 @@ from privclust_papers.report.checks import (
     WITHOUT_INTERVAL,
     at_chance,
 )
-from privclust_papers.report.comparison import FEWEST, compare, compare_margins, select
+from privclust_papers.report.comparison import (
+    FEWEST,
+    compare,
+    compare_margins,
+    decimals,
+    select,
+)
 from privclust_papers.report.sentences import FAILS, HOLDS, Wording, capitalised, outcome
 
 REPRODUCED = "reproduced"
@@ -93,6 +99,7 @@ class _Judgement:
     is_at_chance: bool
 
 
+_TOLD = 3  # most claims whose texts stand with the row that they decide
 _NO_VERDICT = {"verdict": NOT_RUN, "decided_by": "", "tolerance": "", "data": ""}
 
 
@@ -198,12 +205,14 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
             f"; counted with {100 * level:.4g} % intervals, because there are {len(results)} "
             "comparisons"
         )
-    came_out = capitalised(outcome(results, has_interval))
+    came_out = f"{capitalised(outcome(results, has_interval))}."
+    told = ["Expected: {}. Found: {}.".format(*one.texts) for one in judged]
     if len(judged) == 1:
-        expected, found = judged[0].texts
-        came_out = f"Expected: {expected}. Found: {found}. {came_out}."
+        came_out = f"{told[0]} {came_out}"
     else:
-        came_out = f"{len(judged)} claims together. {came_out}."
+        came_out = f"{len(judged)} claims together. {came_out}"
+        if len(judged) <= _TOLD:  # the texts of more claims are with these claims
+            came_out = " ".join([came_out, *told])
     return {
         "verdict": verdict,
         "decided_by": came_out,
@@ -239,14 +248,16 @@ def _judge_printed(
             "tolerance": "",
         }
         if entry["n"]:
-            interval = f"95 % interval {entry['low']:.3g} to {entry['high']:.3g}"
+            digits = decimals(entry["value"]) + 1
+            ours, low, high = (f"{entry[name]:.{digits}f}" for name in ("ours", "low", "high"))
             row["decided_by"] = (
-                f"Found: {entry['ours']:.3g} ({interval}), from {entry['n']} of the paper's "
-                f"{entry['trials']} trials."
+                f"Expected: {entry['value']}, as printed. Found: {ours} (95 % interval {low} to "
+                f"{high}), from {entry['n']} of the paper's {entry['trials']} trials."
             )
             row["tolerance"] = (
-                f"our 95 % interval, which includes {entry['others']:.0f} of the "
-                f"{entry['n_others']:.0f} numbers printed for other methods"
+                "our 95 % interval, widened by half a unit of the last printed digit, which "
+                f"includes {entry['others']:.0f} of the {entry['n_others']:.0f} numbers printed "
+                "for other methods"
             )
         row["verdict"] = _verdict_on_number(entry)
         rows.append(row)
@@ -280,10 +291,13 @@ def _judge_margins(
             row["claim"] += f": {margin['printed_margin']:.2f}"
             interval = f"95 % interval {margin['low']:.3g} to {margin['high']:.3g}"
             row["decided_by"] = (
+                f"Expected: {margin['printed_margin']:.2f}, as printed. "
                 f"Found: {margin['margin']:.3g} ({interval}), from the same "
                 f"{margin['n']:.0f} trials."
             )
-            row["tolerance"] = "our 95 % interval of paired differences"
+            row["tolerance"] = (
+                "our 95 % interval of paired differences, widened by the rounding of both numbers"
+            )
         rows.append(row)
     return rows
 
