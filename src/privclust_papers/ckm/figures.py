@@ -42,7 +42,10 @@ _DEVICES = (
     *("ckm_l1_m10", "ckm_l10_m10", "ckm_l100_m10", "ckm_l1000_m10"),
     *("dplloyd_uniform", "dplloyd_separated", "eugkm_addremove"),
 )
-_SKETCHES = ("ckm_l1_m5", "ckm_l1_m10", "ckm_l1_m20", "ckm_l1_m10_a10", "dplloyd_separated")
+_SKETCHES = (
+    *("ckm_l1_m5", "ckm_l1_m10", "ckm_l1_m20", "dplloyd_separated"),
+    *("ckm_l1_m10_a10", "ckm_l1_m20_a10", "ckm_l1_m20_a1"),
+)
 _SNR_NAME = "signal-to-noise ratio, eq. (6) at $\\|z\\|^2 = 0.35$"
 _EXCESS_NAME = "relative SSE (log of its excess over 1)"
 _SNR_NAMES = {
@@ -244,10 +247,11 @@ scale = statements  # the same table of other numbers
 
 
 def costs(results: Results) -> Drawing:
-    """CPU seconds of each method by the precision of rows, also relative to the sketch."""
+    """CPU seconds of each method by number and precision of rows, also relative to the sketch."""
     trials = _only_trials(results)
-    table = statistics(trials, ["precision"], list(_COST_NAMES))
-    named = table["precision"].astype(str) + ": " + table["metric"].map(_COST_NAMES)
+    table = statistics(trials, ["n_samples", "precision"], list(_COST_NAMES))
+    rows = table["n_samples"].map("{:,.0f} rows, ".format)
+    named = rows + table["precision"] + ": " + table["metric"].map(_COST_NAMES)
     shown = table.assign(column=named, cell=table["mean"].map("{:.3f}".format))
     wide = shown.pivot(index="label", columns="column", values="cell")
     wide = wide.loc[list(dict.fromkeys(shown["label"])), list(dict.fromkeys(named))].reset_index()

@@ -77,10 +77,10 @@ def share_sums(
     """Return the sums of features of a shard of a mixture's rows, drawn chunk by chunk.
 
     The point is that of `privclust_papers.ckm.data.mixture_trial`, with ``n_frequencies``.
-    Optional ``n_masked`` and ``n_measurements`` add a second sketch of the first ``n_masked``
-    frequencies, in which each row contributes to ``n_measurements``. The init stream draws
-    frequencies, then the seed of the masks. Returns the integers of `FeatureSums.state`, as
-    ``"full_<name>"`` and ``"masked_<name>"``.
+    Optional ``masks``, such as ``"1000/100 2000/20"``, add a sketch for each m/r: of the first m
+    frequencies, to r of which each row contributes. The init stream draws frequencies, then the
+    seed of all masks. Returns the integers of `FeatureSums.state`, as ``"full_<name>"`` and
+    ``"masked_<m>_<r>_<name>"``.
     """
     n, k, d = point["n_samples"], point["n_clusters"], point["n_features"]
     shape = point.get("shape", "paper")
@@ -89,13 +89,11 @@ def share_sums(
     rng = streams.get("init")
     frequencies = trial_frequencies(rng, d, point["n_frequencies"])
     sums = {"full": FeatureSums(frequencies)}
-    if "n_masked" in point:
-        sums["masked"] = FeatureSums(
-            frequencies[:, : point["n_masked"]],
-            n_measurements=point["n_measurements"],
-            mask_seed=int(rng.integers(2**63)),
-            first_record=start,
-        )
+    seed = int(rng.integers(2**63))
+    for sizes in point.get("masks", "").split():
+        m, r = map(int, sizes.split("/"))
+        masks = {"n_measurements": r, "mask_seed": seed, "first_record": start}
+        sums[f"masked_{m}_{r}"] = FeatureSums(frequencies[:, :m], **masks)
     for chunk in mixture.chunks(start, stop, dtype=np.float32):
         for part in sums.values():
             part.add(chunk)
@@ -162,7 +160,7 @@ class Sketching:
         if not shared:
             sums = FeatureSums(frequencies, n_measurements=r, mask_seed=seed)
             return Sketch.from_feature_sums(sums.add(as_array(self.data.X)))
-        kind = "full_" if r == m else "masked_"
+        kind = "full_" if r == m else f"masked_{m}_{r}_"
         state = {name: shared[kind + name][:m] for name in ("whole", "fraction")}
         state["n_samples"] = shared[f"{kind}n_samples"]
         sums = FeatureSums.from_state(state, frequencies, n_measurements=r)

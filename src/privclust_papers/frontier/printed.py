@@ -12,6 +12,9 @@ from types import MappingProxyType
 PRIVATE = ("PE", "HDPE", "Google LSH", "FastLloyd", "diffprivlib", "ICML17")
 """Private methods of the table, in its order; all after Lloyd's algorithm without privacy."""
 
+ROUNDING = 0.00005
+"""Half a unit of the last printed digit: a printed score may be this much off."""
+
 _NAN = float("nan")
 SCORES: Mapping[str, tuple[float, ...]] = MappingProxyType(
     {

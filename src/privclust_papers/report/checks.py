@@ -62,17 +62,25 @@ def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
 
 
 def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Check that a method's mean is below a bound at each point."""
+    """Check that a method's mean is below a bound at each point.
+
+    A printed bound stands for all numbers that round to it: up to ``rounding`` above or below.
+    """
     means = [
         _estimate(check, _by_trial(part, "method", check["metric"]), check["method"], at=point)
         for point, part in _points(check, table)
     ]
-    outcomes, highest = _all_on_one_side(means, _bound(check), is_below=True)
+    rounding = check.get("rounding", 0.0)
+    outcomes, highest = _all_on_one_side(means, _bound(check), is_below=True, rounding=rounding)
     if not highest:
         return _nothing, _NO_TEXTS
+    limit, digits = short(check["bound"]), 3
+    if rounding:
+        ends = (short(check["bound"] + sign * rounding, 5) for sign in (-1.0, 1.0))
+        limit, digits = f"the printed {check['bound']:g} ({' to '.join(ends)} before rounding)", 5
     return outcomes, (
-        f"{wording.quantity} below {short(check['bound'])} for {wording.label}",
-        f"{with_interval(highest, wording.is_log)}{wording.place(highest)}"
+        f"{wording.quantity} below {limit} for {wording.label}",
+        f"{with_interval(highest, wording.is_log, digits)}{wording.place(highest)}"
         f"{_of_several(means, 'the highest')}",
     )
 
@@ -251,11 +259,13 @@ def at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> bool:
     return True
 
 
-def _sides(means: Sequence[Estimate], bound: float, is_below: bool, level: float) -> list[str]:
+def _sides(
+    means: Sequence[Estimate], bound: float, is_below: bool, rounding: float, level: float
+) -> list[str]:
     """Return for each mean whether its interval lies below a bound (or above it)."""
     results = []
     for low, high in (estimate.ends(level) for estimate in means):
-        below, above = high < bound, low > bound
+        below, above = high < bound - rounding, low > bound + rounding
         holds, fails = (below, above) if is_below else (above, below)
         results.append(HOLDS if holds else FAILS if fails else OPEN)
     return results
@@ -271,13 +281,13 @@ def _both_sides(ratios: Sequence[Estimate], bound: float, level: float) -> list[
 
 
 def _all_on_one_side(
-    means: Sequence[Estimate], bound: float, is_below: bool
+    means: Sequence[Estimate], bound: float, is_below: bool, rounding: float = 0.0
 ) -> tuple[Outcomes, Estimate | None]:
     """Return the comparisons of means with a bound, and the least favourable mean."""
     if not means:
         return _nothing, None
     extreme = (max if is_below else min)(means, key=attrgetter("value"))
-    return partial(_sides, means, bound, is_below), extreme
+    return partial(_sides, means, bound, is_below, rounding), extreme
 
 
 def _bound(check: Mapping[str, Any]) -> float:

@@ -80,8 +80,8 @@ class Wording:
         return f"{', '.join(first)} and {last}" if first else last
 
 
-def short(value: Any) -> str:
-    """Write a number with three digits; texts are unchanged.
+def short(value: Any, digits: int = 3) -> str:
+    """Write a number with a number of digits; texts are unchanged.
 
     Examples
     --------
@@ -92,10 +92,10 @@ def short(value: Any) -> str:
         return value
     number = float(value) + 0.0  # -0 becomes 0
     is_whole = number.is_integer() and abs(number) < 1e9
-    return f"{number:.0f}" if is_whole else f"{number:.3g}"
+    return f"{number:.0f}" if is_whole else f"{number:.{digits}g}"
 
 
-def with_interval(estimate: Estimate, is_log: bool = False) -> str:
+def with_interval(estimate: Estimate, is_log: bool = False, digits: int = 3) -> str:
     """Write an estimate with its 95 % interval; logarithms are transformed back.
 
     Examples
@@ -112,9 +112,9 @@ def with_interval(estimate: Estimate, is_log: bool = False) -> str:
         value, *ends = np.exp([value, *ends])
     if np.isnan(ends).any():
         few = "one trial" if estimate.n == 1 else f"{estimate.n} trials"
-        return f"{short(value)} ({few}, no interval)"
-    low, high = map(short, ends)
-    return f"{short(value)} (95 % interval {low} to {high}, {estimate.n} trials)"
+        return f"{short(value, digits)} ({few}, no interval)"
+    low, high = (short(end, digits) for end in ends)
+    return f"{short(value, digits)} (95 % interval {low} to {high}, {estimate.n} trials)"
 
 
 def higher_or_lower(estimate: Estimate, is_log: bool = False) -> str:

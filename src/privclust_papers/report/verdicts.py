@@ -23,7 +23,13 @@ from privclust_papers.report.checks import (
     WITHOUT_INTERVAL,
     at_chance,
 )
-from privclust_papers.report.comparison import FEWEST, compare, compare_margins, select
+from privclust_papers.report.comparison import (
+    FEWEST,
+    compare,
+    compare_margins,
+    decimals,
+    select,
+)
 from privclust_papers.report.sentences import FAILS, HOLDS, OPEN, Wording, capitalised, outcome
 
 REPRODUCED = "reproduced"
@@ -37,8 +43,9 @@ NOT_RUN = "not run"
 MEANINGS = {
     REPRODUCED: (
         "Every comparison of the claim holds in our results. A printed number is reproduced if it "
-        "lies in our 95 % interval, and no number printed for another method does. A printed "
-        "margin is reproduced if it lies in our 95 % interval, and zero does not."
+        "lies in our 95 % interval, widened by half a unit of its last digit, and no number "
+        "printed for another method does. A printed margin is reproduced if it lies in our 95 % "
+        "interval, and zero does not."
     ),
     CONSISTENT: (
         "Some comparisons hold, the others are undecided, and none is contradicted. A printed "
@@ -50,11 +57,12 @@ MEANINGS = {
     ),
     NOT_REPRODUCED: (
         "More comparisons are contradicted than hold, or a printed number lies outside our 95 % "
-        "interval."
+        "interval, widened by half a unit of its last digit."
     ),
     TOO_FEW: (
-        "The trials decide nothing: no comparison holds and none is contradicted. Or we have "
-        f"fewer than {FEWEST} of the trials behind a printed number."
+        "The trials decide nothing: no comparison holds and none is contradicted. This verdict "
+        "also stands where our number equals a printed one up to rounding, or where we have fewer "
+        f"than {FEWEST} of the trials behind a printed number."
     ),
     VACUOUS: (
         "No method in the comparison does better than chance, so that neither outcome says "
@@ -259,14 +267,16 @@ def _judge_printed(
             "tolerance": "",
         }
         if entry["n"]:
-            interval = f"95 % interval {entry['low']:.3g} to {entry['high']:.3g}"
+            digits = decimals(entry["value"]) + 1
+            ours, low, high = (f"{entry[name]:.{digits}f}" for name in ("ours", "low", "high"))
             row["decided_by"] = (
-                f"Found: {entry['ours']:.3g} ({interval}), from {entry['n']} of the paper's "
-                f"{entry['trials']} trials."
+                f"Expected: {entry['value']}, as printed. Found: {ours} (95 % interval {low} to "
+                f"{high}), from {entry['n']} of the paper's {entry['trials']} trials."
             )
             row["tolerance"] = (
-                f"our 95 % interval, which includes {entry['others']:.0f} of the "
-                f"{entry['n_others']:.0f} numbers printed for other methods"
+                "our 95 % interval, widened by half a unit of the last printed digit, which "
+                f"includes {entry['others']:.0f} of the {entry['n_others']:.0f} numbers printed "
+                "for other methods"
             )
         row["verdict"] = _verdict_on_number(entry)
         rows.append(row)
@@ -300,10 +310,13 @@ def _judge_margins(
             row["claim"] += f": {margin['printed_margin']:.2f}"
             interval = f"95 % interval {margin['low']:.3g} to {margin['high']:.3g}"
             row["decided_by"] = (
+                f"Expected: {margin['printed_margin']:.2f}, as printed. "
                 f"Found: {margin['margin']:.3g} ({interval}), from the same "
                 f"{margin['n']:.0f} trials."
             )
-            row["tolerance"] = "our 95 % interval of paired differences"
+            row["tolerance"] = (
+                "our 95 % interval of paired differences, widened by the rounding of both numbers"
+            )
         rows.append(row)
     return rows
 

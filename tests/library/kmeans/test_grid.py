@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,14 @@ def test_too_many_cells_are_refused():
         grid_shape(1e7, 0.01, 10, 10**6)
     with pytest.raises(ValueError, match="max_cells is 10"):
         grid_shape(1e300, 1e300, 10, 10)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_cells"), [(0.01, 5e6), (0.03, 2.916e7), (0.1, 2.42e8), (1.0, 1e10)]
+)
+def test_the_grid_at_the_size_of_the_compressive_paper(epsilon, n_cells):
+    """For 10^7 rows in ten dimensions, as in docs/results/ckm_details.md."""
+    assert math.prod(grid_shape(1e7, epsilon, 10, 10**11)) == pytest.approx(n_cells, rel=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 2), (1, 4, 1), (2, 3, 2, 2)])

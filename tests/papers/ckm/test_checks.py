@@ -44,8 +44,6 @@ def test_the_measured_snr_agrees_with_eq_6():
         outputs = checks.measure_sketch(data, streams(point, trial))
         metrics = checks.evaluate_snr(data, outputs)
         assert metrics["ratio"] == pytest.approx(metrics["snr_measured"] / metrics["snr_eq6"])
-        assert metrics["too_low"] == pytest.approx(math.log(metrics["ratio"]))
-        assert metrics["too_high"] == pytest.approx(-metrics["too_low"])
         eq7 = 0.25 * 400 * 0.35 / (1.0 - 0.25 * 0.35 + 1.5**2)
         assert metrics["snr_eq7"] == pytest.approx(eq7)
         ratios.append(metrics["ratio"])

@@ -156,7 +156,7 @@ def test_measurements_for_an_snr_are_the_nearest_within_a_tenth(sigma_xi):
 
 @pytest.mark.parametrize("n_shards", [1, 3])
 def test_shards_add_up_to_the_sketch_of_the_rows(n_shards):
-    point = {**POINT, "n_masked": 60, "n_measurements": 6}
+    point = {**POINT, "masks": "60/6 40/20"}
     shared = merge_shards(
         compression_methods.share_sums(point, 0, streams(point), None, shard, n_shards)
         for shard in range(n_shards)
@@ -169,13 +169,25 @@ def test_shards_add_up_to_the_sketch_of_the_rows(n_shards):
     merged = FeatureSums.from_state(state, frequencies).state()
     for name, array in full.exact.items():
         np.testing.assert_array_equal(merged[name], array)
-    counts = shared["masked_n_samples"][0] * 6 / 60  # records of a masked sum, on average
-    assert np.abs(shared["masked_whole"]).max() < counts + 5 * math.sqrt(counts)
+    for m, r in ((60, 6), (40, 20)):
+        counts = (
+            shared[f"masked_{m}_{r}_n_samples"][0] * r / m
+        )  # records of a masked sum, on average
+        sums = np.abs(shared[f"masked_{m}_{r}_whole"])
+        assert sums.shape[0] == m
+        assert sums.max() < counts + 5 * math.sqrt(counts)
 
 
-@pytest.mark.parametrize("params", [{"m_factor": 5.0}, {"alpha_r": 0.1, "m_factor": 5.0}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"m_factor": 5.0},
+        {"alpha_r": 0.1, "m_factor": 5.0},
+        {"alpha_r": 0.5, "m_factor": 10 / 3},
+    ],
+)
 def test_shared_sums_stand_for_rows(params):
-    point = {**POINT, "n_masked": 60, "n_measurements": 6}
+    point = {**POINT, "masks": "60/6 40/20"}
     shared = compression_methods.share_sums(point, 0, streams(point), None, 0, 1)
     params = {**params, "epsilon": 1e4}
     from_sums = fitted(kmeans_on_devices, params, point, shared=shared)["centers"]

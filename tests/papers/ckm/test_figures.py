@@ -29,6 +29,8 @@ FAMILIES = {
 TRADEOFFS = {
     "ckm_l1_m10": "CKM, L = 1, m = 10kd",
     "ckm_l1_m10_a10": "CKM, L = 1, m = 10kd, alpha_r = 0.1",
+    "ckm_l1_m20_a10": "CKM, L = 1, m = 20kd, alpha_r = 0.1",
+    "ckm_l1_m20_a1": "CKM, L = 1, m = 20kd, alpha_r = 0.01",
     "ckm_l1_m5": "CKM, L = 1, m = 5kd",
     "ckm_l1_m20": "CKM, L = 1, m = 20kd",
     "ckm_l10_m10": "CKM, L = 10, m = 10kd",
@@ -240,10 +242,12 @@ def listed(n_statements, n_trials):
 
 def timed(n_trials):
     points = [{"precision": p, **SIZES} for p in ("float64", "float32")]
+    points.append({**points[1], "n_samples": 1_000_000})
     names = ("cost_sketch", "cost_tenth", "dplloyd_separated")
 
     def values(method, point, rng):
-        return {"cpu_s": 1.0 + names.index(method), "of_reference": 1.0}
+        seconds = point["n_samples"] / SIZES["n_samples"] * (1.0 + names.index(method))
+        return {"cpu_s": seconds, "of_reference": 1.0}
 
     methods = {name: name for name in names}
     return results_of({"ckm_costs": trials_of(methods, points, n_trials, values)})
@@ -405,15 +409,14 @@ def test_heat_maps_put_each_mean_in_the_cell_of_its_point():
 
 def test_fig3_separates_devices_sketches_and_ours():
     devices, sketches, ours = crowded("fig3").figure.axes
-    assert [len(legend_names(axis)) for axis in (devices, sketches, ours)] == [7, 5, 7]
+    assert [len(legend_names(axis)) for axis in (devices, sketches, ours)] == [7, 7, 7]
     assert "EUGkM (up to 0.01)" in legend_names(devices)
     assert "EUGkM, replace-one (up to 0.01)" in legend_names(ours)
     assert not any("Lloyd, 3 replicates" in name for name in legend_names(ours))
     by_devices = [line_named(devices, f"CKM, L = {n}, m = 10kd") for n in (1, 10, 100, 1000)]
     assert len({line.get_color() for line in by_devices}) == 4
     one = [line for line in sketches.lines if str(line.get_label()).startswith("CKM, L = 1,")]
-    assert len({line.get_color() for line in one}) == 4
-    assert len({line.get_marker() for line in one}) == 4
+    assert len({(line.get_color(), line.get_marker()) for line in one}) == 6
     for axis in (devices, sketches):
         dashed = [line for line in axis.lines if line.get_linestyle() == "--"]
         assert {line.get_label().split(",")[0] for line in dashed} == {"CKM"}  # as in the paper
@@ -494,12 +497,21 @@ def test_tab_snr_has_a_row_a_setting_and_a_map_a_law():
     np.testing.assert_allclose(written, means, atol=5e-4)
 
 
-def test_costs_have_a_row_a_method_and_a_column_a_precision():
+def test_costs_have_a_row_a_method_and_a_column_a_kind_of_rows():
     (axis,) = crowded("costs").figure.axes
     cells = axis.tables[0].get_celld()
-    heads = [cells[0, column].get_text().get_text() for column in range(5)]
-    assert heads[1:3] == ["float64: CPU s", "float32: CPU s"]
+    heads = [" ".join(cells[0, column].get_text().get_text().split()) for column in range(7)]
+    assert heads[1:4] == [
+        "100,000 rows, float64: CPU s",
+        "100,000 rows, float32: CPU s",
+        "1,000,000 rows, float32: CPU s",
+    ]
     assert [cells[row, 1].get_text().get_text() for row in (1, 2, 3)] == ["3.000", "1.000", "2.000"]
+    assert [cells[row, 3].get_text().get_text() for row in (1, 2, 3)] == [
+        "30.000",
+        "10.000",
+        "20.000",
+    ]
 
 
 def test_tables_keep_settings_that_a_method_has_not():

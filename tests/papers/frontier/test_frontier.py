@@ -10,7 +10,7 @@ import yaml
 from privclust.kmeans import CompressiveKMeans, LloydKMeans
 from privclust_papers.datasets import fastlloyd
 from privclust_papers.frontier import data, figures
-from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
+from privclust_papers.frontier.printed import PRIVATE, ROUNDING, SCORES, best_private
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.report.drawing.style import Results, styles_of
 from privclust_papers.settings.config import ConfigError
@@ -123,7 +123,9 @@ def test_claims_and_printed_numbers_are_those_of_the_table():
         for claim in claims
         if claim["check"].get("metric") == "score"
     }
-    assert {check["kind"] for check in checks.values()} == {"below"}
+    assert {(check["kind"], check["rounding"]) for check in checks.values()} == {
+        ("below", ROUNDING)
+    }
     names = {name: name.removesuffix("_front") for name in checks}  # by another method of ours
     for name, check in checks.items():  # of an experiment of one set, or of its own rows
         assert check.get("select", f"set={names[name]}") == f"set={names[name]}"

@@ -312,6 +312,19 @@ def test_below_looks_at_the_mean_with_its_error():
     assert verdict({**below, "bound": 0.05}, tables)["verdict"] == "not reproduced"
 
 
+@pytest.mark.parametrize(
+    ("mean", "expected"),
+    [(0.0774, "reproduced"), (0.07777, "too few trials"), (0.07783, "too few trials"),
+     (0.0779, "not reproduced")],
+)  # fmt: skip
+def test_a_printed_bound_is_all_that_rounds_to_it(mean, expected):
+    check = {"kind": "below", "bound": 0.0778, "rounding": 0.00005, "reason": "printed"}
+    row = verdict(check, trials({"a": mean}, spread=1e-5))
+    assert row["verdict"] == expected
+    said = "error below the printed 0.0778 (0.07775 to 0.07785 before rounding) for A. Found: 0.077"
+    assert said in row["decided_by"]
+
+
 def test_bounds_look_at_every_trial():
     tables = trials({"a": 0.1}, spread=0.0)
     at_most = {"kind": "at_most", "reason": "rounding"}

@@ -43,7 +43,8 @@ _FOLDED = (REPRODUCED, NOT_RUN)  # verdicts whose claims are folded if more than
 _UNFOLDED = 4
 _ALT_CLAIMS = 3  # claims in an alternative text
 _NUMBER = re.compile(  # matches the text of `verdicts.judge` for a printed number
-    r"Found: (?P<ours>\S+) \(95 % interval (?P<interval>.*?)\), from (?P<trials>.*) trials\."
+    r"(?:Expected: \S+, as printed\. )?Found: (?P<ours>\S+) "
+    r"\(95 % interval (?P<interval>.*?)\), from (?P<trials>.*) trials\."
 )
 _OTHERS = re.compile(r"which includes (?P<others>.*) numbers printed for other methods")
 
