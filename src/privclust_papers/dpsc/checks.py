@@ -12,7 +12,6 @@ from privclust_papers.dpsc.exact_chain import total_variation_curve
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.settings.config import ConfigError
 
-_ORDER_ONE = 1.0  # the paper's O(1): root mean square distance of two random lines
 _SPREAD = 0.1  # standard deviation of the angles of rows about a line, in radians
 _SHAPES = ("lines", "circle")
 
@@ -45,14 +44,12 @@ def fit_circle(
 def evaluate_circle(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, object]:
     """Return the change of the optimum by one row, the local sensitivity.
 
-    ``distance``: Wasserstein distance of the two optima. ``shortfall``: 1 minus the distance, at
-    least 0. ``gap``: the larger excess of the method's cost over the optimum. Points and lines are
-    kept as arrays.
+    ``distance``: Wasserstein distance of the two optima. ``gap``: the larger excess of the method's
+    cost over the optimum. Points and lines are kept as arrays.
     """
     extra = data.extra
     return {
         "distance": extra["distance"],
-        "shortfall": max(_ORDER_ONE - extra["distance"], 0.0),
         "gap": float(np.max(outputs["costs"] - extra["costs"])),
         "points": data.X,
         "added": extra["added"],

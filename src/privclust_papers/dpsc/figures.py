@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
 from privclust.report.figures import PALETTE
-from privclust_papers.dpsc.metrics import distance_of_random
+from privclust_papers.dpsc.metrics import MIXED, distance_of_random
 from privclust_papers.dpsc.panels import by_epsilon, chain_lines, circle_panel, epsilon_colors
 from privclust_papers.report.drawing.panels import (
     BAND,
@@ -87,7 +87,6 @@ _ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
 _LEAST_DISTANCE = 1e-9  # lower limit of the axis, above rounding errors
 _SCALE_TICKS = (1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CHAIN_WIDTH = 0.9  # points
-_CONVERGED = 1.1  # potential scale reduction below which chains count as mixed
 
 
 def fig1(results: Results) -> Drawing:
@@ -232,7 +231,7 @@ def fig3(results: Results) -> Drawing:
         axes[1, 0].axhline(math.sqrt(q / d), **_DOTTED)
         axes[0, 0].legend(loc="upper right")
         by_epsilon(scale, trials, "rhat", others)
-        scale.axhline(_CONVERGED, **_DOTTED)
+        scale.axhline(MIXED, **_DOTTED)
         scale.set(yscale="log", ylim=(0.9, max(3.0, 1.3 * trials["rhat"].max())))
         scale.yaxis.set_major_locator(FixedLocator(_SCALE_TICKS))
         scale.yaxis.set_major_formatter("{x:g}")
@@ -247,7 +246,7 @@ def fig3(results: Results) -> Drawing:
             "(dotted) if they move freely. F uses the second halves of two chains on the same "
             "rows; dotted: 1.1.",
         )
-    metrics = ["final_statistic", "final_aligned", "rhat", "separation"]
+    metrics = ["final_statistic", "final_aligned", "rhat", "unmixed", "separation"]
     table = trials.groupby(["method", "label", "epsilon"], sort=False)[metrics]
     table = table.agg(["mean", "min", "max"])
     table.columns = [f"{metric}_{statistic}" for metric, statistic in table.columns]

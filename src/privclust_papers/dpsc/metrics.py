@@ -10,6 +10,7 @@ import numpy as np
 from privclust.metrics.subspaces import subspace_cost, wasserstein_distance
 from privclust_papers.pipeline.runner import TrialData
 
+MIXED = 1.1  # the customary largest potential scale reduction of chains that have mixed
 _CUSTOMARY_RANGE = 1.0, 10.0  # epsilons from a usual to a loose budget
 
 
@@ -63,7 +64,8 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
     ``distance_path`` (to the truth). Numbers: ``final_statistic``, ``final_aligned``; ``rhat``, the
     split potential scale reduction of the cost of both chains; ``separation``, the mean distance
     between samples of both chains, relative to that within a chain: 1 if both have the same
-    distribution. For the reference itself, `rhat` is that of its halves and `separation` is NaN.
+    distribution; ``unmixed`` and ``apart``: 1 if `rhat` or `separation` is above `MIXED`. For the
+    reference itself, `rhat` is that of its halves, and `separation` and `apart` are NaN.
     """
     bases, other = outputs["subspaces"], data.extra["reference"]["subspaces"]
     sweep = outputs["sweep"]
@@ -76,11 +78,15 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
     halves = _halves(cost[late])
     if not is_reference:
         halves += _halves(other_cost[late])
+    rhat = potential_scale_reduction(np.stack(halves))
+    separation = math.nan if is_reference else _separation(bases[late], other[late])
     return {
         "final_statistic": outputs["statistic"][-1],
         "final_aligned": outputs["aligned_statistic"][-1],
-        "rhat": potential_scale_reduction(np.stack(halves)),
-        "separation": math.nan if is_reference else _separation(bases[late], other[late]),
+        "rhat": rhat,
+        "unmixed": float(rhat > MIXED),
+        "separation": separation,
+        "apart": math.nan if is_reference else float(separation > MIXED),
         "sweep": sweep,
         "statistic": outputs["statistic"],
         "aligned": outputs["aligned_statistic"],

@@ -168,38 +168,51 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Check whether the largest difference of a method's means along an axis is below a bound.
+    """Check whether a method's mean changes by less than a bound along an axis.
 
-    Choosing the two points farthest apart biases the difference upwards, so the lower end of the
-    interval has a Bonferroni correction for the number of pairs. The kind ``varies`` checks the
-    opposite.
+    The change is the largest difference of two means (``stable``; ``varies``: more than the bound),
+    or the growth from the first point to the last (``grows_less``; ``grows``).
     """
-    spreads = [
-        _largest_change(check, wide, point)
+    is_below = check["kind"] in ("stable", "grows_less")
+    is_growth = check["kind"] in ("grows", "grows_less")
+    measure = _growth if is_growth else _largest_change
+    changes = [
+        measure(check, wide, point)
         for point, part in _points(check, table)
         for wide in [_along(check, part)]
         if len(wide.columns) > 1
     ]
-    is_below = check["kind"] == "stable"
-    outcomes, spread = _all_on_one_side(spreads, _bound(check), is_below)
-    if not spread:
+    outcomes, change = _all_on_one_side(changes, _bound(check), is_below)
+    if not change:
         return _nothing, _NO_TEXTS
     axis = wording.words(check["along"])
-    low, high = (short(spread.at[name]) for name in ("from", "to"))
-    point = {name: value for name, value in spread.at.items() if name not in ("from", "to")}
+    low, high = (short(change.at[name]) for name in ("from", "to"))
+    point = {name: value for name, value in change.at.items() if name not in ("from", "to")}
     return outcomes, (
-        f"{wording.quantity} changes by {'less' if is_below else 'more'} than "
-        f"{short(check['bound'])} along {axis}, for {wording.label}{_fixed(check, wording)}",
-        f"{higher_or_lower(spread, wording.is_log)} at {axis} = {high} than at {low}, the largest "
-        f"difference{wording.place(replace(spread, at=point))}"
-        f"{_of_several(spreads, 'the least favourable')}",
+        f"{wording.quantity} {'grows' if is_growth else 'changes'} by "
+        f"{'less' if is_below else 'more'} than {short(check['bound'])} along {axis}, for "
+        f"{wording.label}{_fixed(check, wording)}",
+        f"{higher_or_lower(change, wording.is_log)} at {axis} = {high} than at {low}"
+        f"{'' if is_growth else ', the largest difference'}"
+        f"{wording.place(replace(change, at=point))}"
+        f"{_of_several(changes, 'the least favourable')}",
     )
+
+
+def _growth(check: Mapping[str, Any], wide: pd.DataFrame, point: Mapping[str, Any]) -> Estimate:
+    """Return the excess of the last column over the first."""
+    first, last = wide.columns[0], wide.columns[-1]
+    return _estimate(check, wide, last, first, at={**point, "from": first, "to": last})
 
 
 def _largest_change(
     check: Mapping[str, Any], wide: pd.DataFrame, point: Mapping[str, Any]
 ) -> Estimate:
-    """Return the difference between the two columns whose means are farthest apart."""
+    """Return the difference between the two columns whose means are farthest apart.
+
+    This choice biases the difference upwards, so the lower end of the interval has a Bonferroni
+    correction for the number of pairs.
+    """
     values = wide.agg(check.get("statistic", "mean"))
     low, high = values.idxmin(), values.idxmax()
     picked = _estimate(check, wide, high, low, at={**point, "from": low, "to": high})
@@ -221,6 +234,8 @@ KINDS: dict[str, Callable[..., Judged]] = {
     "falls": _falls,
     "stable": _stable,
     "varies": _stable,
+    "grows": _stable,
+    "grows_less": _stable,
 }
 CHANCE_ALONE = (
     "; without a true difference, at most 2.5 % of such claims would have a comparison that holds "
@@ -237,6 +252,8 @@ TOLERANCES = {
     "falls": "the 95 % interval of paired differences of neighbouring points{chance_alone}",
     "stable": "the 95 % interval of the change, against {bound:g} ({reason})",
     "varies": "the 95 % interval of the change, against {bound:g} ({reason})",
+    "grows": "the 95 % interval of the growth, against {bound:g} ({reason})",
+    "grows_less": "the 95 % interval of the growth, against {bound:g} ({reason})",
 }
 
 

@@ -244,6 +244,7 @@ def test_chains_of_one_distribution_are_not_apart():
     assert found["rhat"] < math.sqrt(1.6)
     # distances vary by a tenth of their mean: means of 20 by 0.022, of which 5 are allowed
     assert found["separation"] == pytest.approx(1.0, abs=0.15)
+    assert found["apart"] == float(found["separation"] > 1.1)
     costs = [subspace_cost(data.X, bases) for bases in one["subspaces"]]
     np.testing.assert_allclose(found["cost_path"], costs)
     assert found["distance_path"][3] == pytest.approx(
@@ -264,9 +265,11 @@ def test_chains_that_stay_where_they_began_are_apart():
     found = subspaces_evaluation.evaluate_chain(data, chain(lambda i: near(truth, 100 + i)))
     assert found["rhat"] > 3.0
     assert found["separation"] > 3.0
+    assert (found["unmixed"], found["apart"]) == (1.0, 1.0)
     own = subspaces_evaluation.evaluate_chain(data, data.extra["reference"])
     assert own["rhat"] < math.sqrt(3.0)  # two sequences: F of 1 and 18, above 21 with 0.0002
     assert math.isnan(own["separation"])
+    assert math.isnan(own["apart"])
 
 
 def test_potential_scale_reduction_of_constants():

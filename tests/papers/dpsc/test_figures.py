@@ -64,7 +64,13 @@ def mixing(epsilons, n_trials, n_records=20):
     points = [{**sizes, "epsilon": e} for e in epsilons]
 
     def values(method, point, trial):
-        return {"final_statistic": 0.01, "final_aligned": 0.9, "rhat": 1.01, "separation": 1.0}
+        return {
+            "final_statistic": 0.01,
+            "final_aligned": 0.9,
+            "rhat": 1.01,
+            "unmixed": 0.0,
+            "separation": 1.0,
+        }
 
     table = trials_table(CHAINS, points, n_trials, values)
     arrays = {}

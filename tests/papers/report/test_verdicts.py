@@ -592,6 +592,24 @@ def test_the_spread_along_an_axis_is_compared_with_a_bound(means, stable, varies
     assert "0.05 (made up)" in row["tolerance"]
 
 
+@pytest.mark.parametrize(
+    ("means", "grows", "grows_less"),
+    [
+        ({0.1: 0.20, 1.0: 0.10, 10.0: 0.21}, "not reproduced", "reproduced"),  # not from 1 to 10
+        ({0.1: 0.40, 1.0: 0.10, 10.0: 0.20}, "not reproduced", "reproduced"),
+        ({0.1: 0.20, 1.0: 0.25, 10.0: 0.30}, "reproduced", "not reproduced"),
+        ({0.1: 0.20, 1.0: 0.10, 10.0: 0.25}, "too few trials", "too few trials"),
+    ],
+)
+def test_growth_is_from_the_first_point_to_the_last(means, grows, grows_less):
+    table = {"e": curve(means)}
+    row = verdict({**STABLE, "kind": "grows"}, table)
+    assert row["verdict"] == grows
+    assert "error grows by more than 0.05 along epsilon, for A." in row["decided_by"]
+    assert "at epsilon = 10 than at 0.1. The interval" in row["decided_by"]
+    assert verdict({**STABLE, "kind": "grows_less"}, table)["verdict"] == grows_less
+
+
 def test_the_spread_is_taken_at_each_point_of_other_axes():
     steep, flat = curve({0.1: 0.4, 1.0: 0.2}, d=1), curve({0.1: 0.2, 1.0: 0.21}, d=2)
     row = verdict({**STABLE, "by": ["d"]}, {"e": pd.concat([steep, flat])})
