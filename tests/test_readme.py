@@ -120,7 +120,7 @@ def cells_of(text, link, n_cells):
 def verdicts_by_paper():
     """Return the table of verdicts of each paper that is reproduced.
 
-    What cannot fail, or stands in garbled text, is no claim.
+    What cannot fail, or stands in garbled text, is no claim. Each claim is of whom it is today.
     """
     tables = {}
     page = (ROOT / "docs/results/changes.md").read_text(encoding="utf-8")
@@ -128,10 +128,12 @@ def verdicts_by_paper():
         r"^\| (\w+) \|.*\| no claim \| (?:cannot fail|our copy of the text is garbled)", page, re.M
     )
     assert len(no_claims) > 20
+    whose = dict(re.findall(rf"^\| (\w+) \| ({PAPERS}|{OURS}|{CODE}) \|", page, re.M))
     for file in (ROOT / "docs/results").glob("*/verdicts.csv"):
         if file.parent.name in ("audit", "frontier"):  # docs/audit_results.md, and a later test
             continue
         table = pd.read_csv(file)
+        table["of"] = table["id"].map(whose).fillna(table["of"])
         is_counted = (table["paper"] == file.parent.name) & ~table["id"].isin(no_claims)
         tables[file.parent.name] = table[is_counted]
     return tables
