@@ -87,6 +87,7 @@ _ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
 _LEAST_DISTANCE = 1e-9  # lower limit of the axis, above rounding errors
 _SCALE_TICKS = (1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CHAIN_WIDTH = 0.9  # points
+_CHAINS_SHOWN = 8  # trials whose chains are drawn in Figure 3
 
 
 def fig1(results: Results) -> Drawing:
@@ -224,7 +225,8 @@ def fig3(results: Results) -> Drawing:
         *along_sweeps, scale = axes.flat
         for axis, (method, quantity, title, label) in zip(along_sweeps, panels, strict=True):
             chains = rows_of(results, experiment, method)
-            chain_lines(axis, chains, quantity, colors, linewidth=_CHAIN_WIDTH)
+            shown = [(row, arrays) for row, arrays in chains if row["trial"] < _CHAINS_SHOWN]
+            chain_lines(axis, shown, quantity, colors, linewidth=_CHAIN_WIDTH)
             axis.set_ylim(bottom=0.0, top=1.05 if label == _STATISTIC else None)
             axis.set(xscale="log", title=title, ylabel=label)
         n, k, d, q = _sizes(trials)
@@ -241,8 +243,9 @@ def fig3(results: Results) -> Drawing:
         scale.legend(loc="upper left", fontsize=7.5)
         caption(
             figure,
-            f"Each line is a chain: {counted(trials)}, {_sizes_text(n, k, d, q)}. A and D are over "
-            "all sweeps from the first on. D is 1 if no subspace moves, and tends to √(q/d) "
+            f"{counted(trials)}, {_sizes_text(n, k, d, q)}. Each line is a chain; at most "
+            f"{_CHAINS_SHOWN} are drawn at each ε. A and D are over all "
+            "sweeps from the first on. D is 1 if no subspace moves, and tends to √(q/d) "
             "(dotted) if they move freely. F uses the second halves of two chains on the same "
             "rows; dotted: 1.1.",
         )
