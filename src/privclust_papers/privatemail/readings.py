@@ -57,7 +57,7 @@ def read_smlq(
     A `reading` is "unit" or "raw" features and the width of kernels, as in "unit, sigma^2". With
     `is_shuffled` features are permuted among images, so that only labels are informative. Returns
     ``ranks`` (11, n_queries) from the start on, ``queries``, ``sigma``, and ``density``: the share
-    of entries of the feature kernel above 0.001 of the largest.
+    of entries of the feature kernel off its diagonal that are above 0.001 (the diagonal is 1).
     """
     is_unit, width = _read(reading, sigma)
     task = task_of(data, "deep", streams)
@@ -69,7 +69,8 @@ def read_smlq(
         task.ranks(rows[n_public:][queries], rows[n_public:], queries)["ranks"]
         for rows in _iterates(X, task, data, rng, width, labels, _N_ITER)
     ]
-    density = (np.exp(-_squares(X) / width) > _VISIBLE).mean()
+    n_visible, n = (np.exp(-_squares(X) / width) > _VISIBLE).sum(), len(X)
+    density = (n_visible - n) / (n * (n - 1))  # without the diagonal, which is 1
     numbers = {"density": density, "sigma": sigma}
     return {
         "ranks": np.array(ranks),

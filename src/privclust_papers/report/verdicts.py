@@ -148,9 +148,11 @@ def judge(
             judgement = _judged(check | {"quantity_kind": kind}, trials, words)
             judgements[claim["id"]] = judgement
             rows.append(head | _told([judgement] if judgement else []))
+    n_best = {claim["id"]: claim["data_sets"] for claim in claims if "data_sets" in claim}
     for row in (row for row in rows if "verdict" not in row):
         deciding = [c["id"] for c in claims if c.get("under") == row["id"] and c.get("decides")]
-        row |= _told([judged for name in deciding if (judged := judgements[name])])
+        judged = _of_the_papers([one for name in deciding if (one := judgements[name])])
+        row |= _told(_on_best_data(judged, n_best.get(row["id"], len(judged))))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -189,7 +191,7 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
     counted at a level with a Bonferroni correction, so that each kind of error has a probability of
     at most 2.5 % per claim, not per comparison.
     """
-    judged = [one for one in judged if not any(map(is_substitute, one.sources))] or judged
+    judged = _of_the_papers(judged)
     if not judged:
         return dict(_NO_VERDICT)
     is_vacuous = all(one.is_at_chance for one in judged)
@@ -232,6 +234,24 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
         "tolerance": tolerance,
         "data": "; ".join(sources),
     }
+
+
+def _of_the_papers(judged: Sequence[_Judgement]) -> Sequence[_Judgement]:
+    """Return the judgements on the papers' own data, or all if there are none."""
+    return [one for one in judged if not any(map(is_substitute, one.sources))] or judged
+
+
+def _on_best_data(judged: Sequence[_Judgement], n_sets: int) -> list[_Judgement]:
+    """Return the judgements on the data sets that fit a claim best, comparisons at chance open."""
+    groups: dict[tuple[str, ...], list[_Judgement]] = {}
+    for one in judged:
+        groups.setdefault(tuple(one.sources), []).append(one)
+
+    def misfit(group: list[_Judgement]) -> tuple[int, int]:
+        results = [r for one in group if not one.is_at_chance for r in one.outcomes(0.95)]
+        return results.count(FAILS), -results.count(HOLDS)
+
+    return [one for group in sorted(groups.values(), key=misfit)[:n_sets] for one in group]
 
 
 def _favourable(one: _Judgement) -> tuple[float, float]:

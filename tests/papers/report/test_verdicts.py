@@ -894,6 +894,17 @@ def test_a_substitute_decides_no_row_that_the_papers_data_can():
     assert judge(claims, {"other": other}, pd.DataFrame())["verdict"][0] == "not comparable"
 
 
+@pytest.mark.parametrize(("n_sets", "expected"), [(2, "reproduced"), (3, "partly")])
+def test_a_sentence_without_names_is_judged_on_the_data_sets_that_fit_it_best(n_sets, expected):
+    errors = {"one": 9.0, "two": 0.1, "three": 0.1}
+    tables = {name: trials({"a": error}, source=name)["e"] for name, error in errors.items()}
+    claims = [entry("row", judged_by="the best", data_sets=n_sets)]
+    claims += [entry(f"on_{name}", under="row", decides=True, bound=0.2) for name in errors]
+    for claim, name in zip(claims[1:], errors, strict=True):
+        claim["check"]["experiment"] = name
+    assert judge(claims, tables, pd.DataFrame())["verdict"][0] == expected
+
+
 def test_another_reading_of_a_printed_number_is_under_it():
     table = printed("10")
     claims = [entry("l2", check={"kind": "printed"}), entry("l1", under="l2", target="u")]
