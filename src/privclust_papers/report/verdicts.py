@@ -61,8 +61,8 @@ MEANINGS = {
     ),
     TOO_FEW: (
         "The trials decide nothing: no comparison holds and none is contradicted. This verdict "
-        "also stands where our number equals a printed one up to rounding, or where we have fewer "
-        f"than {FEWEST} of the trials behind a printed number."
+        f"also stands where we have fewer than {FEWEST} of the trials behind a printed number, or "
+        "where all our random starts give the same result and the printed mean is higher."
     ),
     VACUOUS: (
         "No method in the comparison does better than chance, so that neither outcome says "
