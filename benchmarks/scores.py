@@ -6,23 +6,21 @@ Verdicts are judged again by today's rules: a printed score stands for all numbe
 """
 
 import pandas as pd
-from changes import score_again
+from changes import lloyd_again, score_again
 from scratch import ROOT, write_into
 
 from privclust_papers.frontier.printed import PRIVATE, ROUNDING, SCORES, best_private
-from privclust_papers.report.verdicts import NOT_REPRODUCED, REPRODUCED
 
 PAGE = ROOT / "docs/results/frontier.md"
 RESULTS = ROOT / "docs/results/frontier"
 OURS = {"compressive": "CompressiveKMeans", "dplloyd": "DPLloyd", "lloyd": "Lloyd, ours"}
-PRINTED = "Lloyd, printed", "ours agrees", "best private, printed", "by", "ours is lower"
+PRINTED = "Lloyd, printed", "Lloyd agrees?", "best private, printed", "by", "ours is lower?"
 HEAD = ("set", *OURS.values(), *PRINTED)
 
 
 def agrees(row_of, row):
     """Return whether the printed score of Lloyd's agrees with ours, and how far ours is from it."""
-    printed, off = SCORES[row_of][0], abs(row["mean"] - SCORES[row_of][0])
-    verdict = REPRODUCED if off <= row["half_width"] + ROUNDING else NOT_REPRODUCED
+    printed, verdict = SCORES[row_of][0], lloyd_again(f"set={row_of}")
     if round(row["mean"], 4) == printed:
         return f"{verdict}: the same digits"
     return f"{verdict}: {100 * (row['mean'] / printed - 1):+.1f} %"

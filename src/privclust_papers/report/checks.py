@@ -167,6 +167,26 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     )
 
 
+def _correlated(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
+    """Check that a method's metric falls along an axis on the whole, by a rank correlation.
+
+    Spearman's correlation of each trial that has all points, averaged over trials, is below 0.
+    """
+    wide = _along(check, table).dropna().rank(axis=1)
+    along = np.arange(len(wide.columns), dtype=float)
+    by_trial = pd.DataFrame({"rho": wide.T.corrwith(pd.Series(along, wide.columns))}).dropna()
+    if by_trial.empty:
+        return _nothing, _NO_TEXTS
+    rho = _estimate({"quantity_kind": "difference of fractions"}, by_trial, "rho")
+    outcomes, _ = _all_on_one_side([rho], 0.0, is_below=True)
+    axis = wording.words(check["along"])
+    return outcomes, (
+        f"a negative rank correlation of {wording.quantity} with {axis}, for {wording.label}"
+        f"{_fixed(check, wording)}",
+        with_interval(rho),
+    )
+
+
 def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Check whether a method's mean changes by less than a bound along an axis.
 
@@ -232,6 +252,7 @@ KINDS: dict[str, Callable[..., Judged]] = {
     "alike": _alike,
     "at_most": _at_most,
     "falls": _falls,
+    "correlated": _correlated,
     "stable": _stable,
     "varies": _stable,
     "grows": _stable,
@@ -250,6 +271,7 @@ TOLERANCES = {
     "alike": "the 95 % interval of ratios, against factors of 1/{bound:g} and {bound:g} ({reason})",
     "at_most": "the bound {bound:g} in every trial ({reason})",
     "falls": "the 95 % interval of paired differences of neighbouring points{chance_alone}",
+    "correlated": "the 95 % interval of Spearman's rank correlation within a trial, against 0",
     "stable": "the 95 % interval of the change, against {bound:g} ({reason})",
     "varies": "the 95 % interval of the change, against {bound:g} ({reason})",
     "grows": "the 95 % interval of the growth, against {bound:g} ({reason})",

@@ -153,7 +153,9 @@ def decimals(printed: str) -> int:
     return len(printed.partition(".")[2])
 
 
-def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def compare(
+    printed: pd.DataFrame, trials: dict[str, pd.DataFrame], own_starts: bool = False
+) -> pd.DataFrame:
     """Compare each printed number with our trials of its experiment.
 
     `printed` has `PRINTED_COLUMNS`: the value as printed (text, in per cent) and the paper's number
@@ -161,6 +163,11 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
     high, agrees (whether the printed number lies in the interval, widened by half a unit of its
     last digit), others (the number of values printed for other methods that lie in the interval as
     well) of n_others, source. Without trials the numbers are missing.
+
+    With `own_starts` trials are random starts on the same data, and the paper's starts are others
+    than ours. Then the printed mean has a sampling error too, by our standard deviation and the
+    paper's number of trials, which widens the interval. The result also has rare_start: whether our
+    trials are equal up to rounding and lower, so that a start too rare for them may explain it.
     """
     rows = []
     for entry in printed.to_dict("records"):
@@ -176,6 +183,10 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
         ours = float(STATISTICS[entry["statistic"]](values, axis=0)) if len(values) > 1 else np.nan
         scenes = table.get(SCENE)
         low, high = interval(values, entry["statistic"], scenes)
+        is_equal = own_starts and np.std(values) < _rounding(entry["value"])
+        if own_starts:
+            wider = np.sqrt(1.0 + len(values) / entry["trials"])
+            low, high = (ours + wider * (end - ours) for end in (low, high))
         others = _printed_for_others(printed, entry)
         rows.append(
             head
@@ -189,10 +200,12 @@ def compare(printed: pd.DataFrame, trials: dict[str, pd.DataFrame]) -> pd.DataFr
                 "others": sum(_lies_in(value, low, high) for value in others),
                 "n_others": len(others),
                 "source": table["source"].iloc[0],
+                "rare_start": is_equal and float(entry["value"]) > high,
             }
         )
     columns = ["label", "n", "ours", "low", "high", "agrees", "others", "n_others", "source"]
-    return pd.DataFrame(rows).reindex(columns=[*PRINTED_COLUMNS, "printed", *columns])
+    columns = [*PRINTED_COLUMNS, "printed", *columns, *(["rare_start"] if own_starts else [])]
+    return pd.DataFrame(rows).reindex(columns=columns)
 
 
 def compare_margins(

@@ -61,8 +61,8 @@ MEANINGS = {
     ),
     TOO_FEW: (
         "The trials decide nothing: no comparison holds and none is contradicted. This verdict "
-        "also stands where our number equals a printed one up to rounding, or where we have fewer "
-        f"than {FEWEST} of the trials behind a printed number."
+        f"also stands where we have fewer than {FEWEST} of the trials behind a printed number, or "
+        "where all our random starts give the same result and the printed mean is higher."
     ),
     VACUOUS: (
         "No method in the comparison does better than chance, so that neither outcome says "
@@ -139,7 +139,7 @@ def judge(
         if check is None:
             rows.append(head)  # judged below, by the claims under it
         elif check["kind"] == "printed":
-            rows.extend(_judge_printed(head, printed, trials))
+            rows.extend(_judge_printed(head, "own_starts" in check, printed, trials))
         elif check["kind"] == "printed_margins":
             rows.extend(_judge_margins(head, check["method"], printed, trials))
         else:
@@ -269,10 +269,13 @@ def _verdict_on_counts(held: int, failed: int, n: int) -> str:
 
 
 def _judge_printed(
-    head: Mapping[str, str], printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame]
+    head: Mapping[str, str],
+    own_starts: bool,
+    printed: pd.DataFrame,
+    trials: Mapping[str, pd.DataFrame],
 ) -> list[dict[str, str]]:
     """Return a row for each printed number of a target."""
-    entries = compare(printed[printed["target"] == head["target"]], dict(trials))
+    entries = compare(printed[printed["target"] == head["target"]], dict(trials), own_starts)
     rows = []
     for entry in entries.to_dict("records"):
         name = f"{entry['label']} {entry['statistic']} {entry['metric']}".replace("_", " ")
@@ -293,10 +296,11 @@ def _judge_printed(
                 f"Expected: {entry['value']}, as printed. Found: {ours} (95 % interval {low} to "
                 f"{high}), from {entry['n']} of the paper's {entry['trials']} trials."
             )
+            starts = "the sampling error of the printed mean and by " if own_starts else ""
             row["tolerance"] = (
-                "our 95 % interval, widened by half a unit of the last printed digit, which "
-                f"includes {entry['others']:.0f} of the {entry['n_others']:.0f} numbers printed "
-                "for other methods"
+                f"our 95 % interval, widened by {starts}half a unit of the last printed digit, "
+                f"which includes {entry['others']:.0f} of the {entry['n_others']:.0f} numbers "
+                "printed for other methods"
             )
         row["verdict"] = _verdict_on_number(entry)
         rows.append(row)
@@ -364,5 +368,5 @@ def _verdict_on_number(entry: Mapping[str, Any]) -> str:
     if entry["n"] < 2 or (entry["n"] < FEWEST and not is_whole):
         return TOO_FEW
     if not entry["agrees"]:
-        return NOT_REPRODUCED
+        return TOO_FEW if entry.get("rare_start") else NOT_REPRODUCED
     return REPRODUCED if is_whole and not entry["others"] else CONSISTENT

@@ -245,6 +245,32 @@ def test_equal_numbers_of_others_do_not_count_against():
     assert rows["verdict"].tolist() == ["reproduced", "reproduced"]
 
 
+@pytest.mark.parametrize(
+    ("value", "verdicts"),  # ours is 10.1 +- 0.4, the difference of two means +- 0.7
+    [("10.7", ["reproduced"]), ("9.5", ["reproduced"]), ("11.0", ["not reproduced"])],
+)
+def test_a_printed_mean_of_other_starts_has_a_sampling_error_too(value, verdicts):
+    tables, table = trials({"a": 0.1}), printed(value, n=50)
+    claim = {**HEAD, "check": {"kind": "printed", "own_starts": True}}
+    rows = judge([claim], tables, table)
+    assert rows["verdict"].tolist() == verdicts
+    assert "widened by the sampling error of the printed mean and by half" in rows["tolerance"][0]
+    fixed = judge([{**HEAD, "check": {"kind": "printed"}}], tables, table)
+    assert fixed["verdict"].tolist() == ["not reproduced"]
+
+
+@pytest.mark.parametrize(
+    ("value", "verdicts"),
+    [("10", ["reproduced"]), ("12", ["too few trials"]), ("8", ["not reproduced"])],
+)
+def test_equal_starts_leave_a_larger_printed_mean_open(value, verdicts):
+    """A start that is too rare for ours may have raised it, and none can have lowered it."""
+    tables = trials({"a": 0.1})
+    tables["e"]["error"] = 0.1
+    claim = {**HEAD, "check": {"kind": "printed", "own_starts": True}}
+    assert judge([claim], tables, printed(value, n=50))["verdict"].tolist() == verdicts
+
+
 def test_a_few_of_the_papers_trials_judge_no_printed_number():
     claim = {**HEAD, "check": {"kind": "printed"}}
     for value in ("10", "50"):
@@ -931,3 +957,34 @@ def test_medians_and_factors_are_compared_where_a_check_says_so():
     said = verdict({**WITHIN, "scale": "log", "bound": 1.1}, twice)["decided_by"]
     assert "higher by less than a factor of 1.1 for A than for B" in said
     assert "Found: higher by a factor of 2 (95 % interval" in said
+
+
+CORRELATED = {"kind": "correlated", "along": "epsilon"}
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [
+        ({0.1: 0.30, 1.0: 0.20, 10.0: 0.20, 100.0: 0.20}, "reproduced"),  # then a plateau
+        ({0.1: 0.20, 1.0: 0.30, 10.0: 0.40, 100.0: 0.50}, "not reproduced"),
+    ],
+)
+def test_correlated_allows_a_plateau(means, expected):
+    row = verdict(CORRELATED, {"e": curve(means)})
+    assert row["verdict"] == expected
+    assert "a negative rank correlation of error with epsilon, for A" in row["decided_by"]
+
+
+def test_correlated_counts_only_trials_with_all_points():
+    table = curve({0.1: 0.3, 1.0: 0.1}, n=30)
+    row = verdict(CORRELATED, {"e": table[(table["trial"] > 9) | (table["epsilon"] < 0.5)]})
+    assert "Found: -1 (95 % interval -1 to -1, 20 trials)" in row["decided_by"]
+
+
+def test_correlated_is_left_open_where_nothing_falls():
+    flat = dict.fromkeys((0.1, 1.0, 10.0, 100.0), 0.3)
+    found = [
+        verdict(CORRELATED, {"e": curve(flat, n=20, seed=seed)})["verdict"] for seed in range(100)
+    ]
+    # binomial: more than 8 of 100 at 2.5 % once in 1000 runs
+    assert found.count("reproduced") <= 8
