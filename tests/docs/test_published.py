@@ -40,7 +40,7 @@ def test_all_tables_were_made_at_one_commit():
     assert set(FOLDERS) >= NOT_YET
 
 
-@pytest.mark.parametrize("page", ["dpem", "dpsc", "mtsc", "privatemail"])
+@pytest.mark.parametrize("page", ["ckm", "dpem", "dpsc", "mtsc", "privatemail"])
 def test_each_verdict_is_a_word_of_the_rules_with_a_number(page):
     text = (RESULTS / f"{page}.md").read_text(encoding="utf-8")
     tables = text.split("| statement | verdict | expected, and how it is judged | found |\n")[1:]
