@@ -73,7 +73,7 @@ def add_declarations(add) -> None:
         choices=("drop", "middle"),
         help="rows with a missing or unreadable entry: 'drop', the default, leaves them out and "
         f"spends {MISSING_SHARE:.0%}% of the budget on noisy counts of these by column; 'middle' "
-        "replaces the entry by the middle of the column",
+        "replaces the entry by the middle of the column's bounds",
     )
 
 
