@@ -286,7 +286,8 @@ def side_by_side(paths: list[str], **how: object) -> pd.DataFrame:
         columns[path.rpartition(".")[2]] = parts
         first = rows.drop_duplicates("table").set_index("table")
     table = first[["half", "n", "d", "k"]].assign(**columns)
-    return table.sort_values("half", kind="stable").reset_index()
+    table = table.sort_values("half", kind="stable").rename(columns={"half": "used to"})
+    return table.reset_index()
 
 
 def main() -> None:

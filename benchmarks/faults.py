@@ -157,10 +157,11 @@ def table(effort, names):
     lines += [
         "",
         f"Found: {counts[0]} of {n_faults} from outputs alone, {counts[1]} of {known} by the "
-        f"likelihood ratio, {counts[2]} of {n_faults - n_unseen} by a look inside ({n_unseen} "
-        f"it cannot tell), {counts[3]} of {n_faults} by DP-Sniper's method. Outputs alone take at "
-        f"most a tenth of the runs from which that method finds it in {n_fewer} of {n_faults}. Of "
-        f"{n_private} private mechanisms, convicted: {', '.join(convicted) or 'none'}.",
+        f"likelihood ratio, {counts[2]} of {n_faults - n_unseen} by looking inside ({n_unseen} "
+        f'more are "cannot tell"), {counts[3]} of {n_faults} by DP-Sniper\'s method. In '
+        f"{n_fewer} of {n_faults} cases, the audit by outputs alone takes at most a tenth of the "
+        f"runs that DP-Sniper's method needs. Of {n_private} private mechanisms, convicted: "
+        f"{', '.join(convicted) or 'none'}.",
     ]
     return "\n".join(lines)
 

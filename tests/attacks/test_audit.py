@@ -170,7 +170,7 @@ def test_a_mechanism_that_raises_is_named_without_its_message():
     claim=NOT_CLAIMED,
     before="A mechanism that always returns one constant: 'more private than claimed'.",
     now="The verdict is 'cannot tell', because the released value was not audited. For a "
-    "mechanism without noise, the audit asks for the seed.",
+    "mechanism without noise, the audit asks to check that nothing fixes its seed.",
 )
 def test_a_constant_output_is_recognised():
     constant = audit(lambda data, rng: 5.0)
@@ -188,7 +188,7 @@ def test_a_constant_output_is_recognised():
     claim=NOT_CLAIMED,
     before="In Python, arrays of 1,000 and 500 rows: a private mechanism was reported as "
     "'violated'.",
-    now="An error, where the neighbouring relation of the claim is given.",
+    now="An error, if the claim states its neighbouring relation.",
 )
 def test_arrays_that_are_no_neighbours_convict_nobody():
     rows = np.full((1000, 1), 0.5)
@@ -244,7 +244,8 @@ def test_noise_larger_than_any_float_is_refused():
 @pytest.mark.attack(
     claim="The reported epsilon is not below the true one.",
     before="It was below at 16 of 48 points; there delta was exceeded by up to 0.015 %.",
-    now="At none of 48 points, for noise from 1e-4 to 1e8 sensitivities and delta from 5e-324.",
+    now="At none of 48 points, for noise of 1e-4 to 1e8 times the sensitivity and delta from "
+    "5e-324.",
 )
 @pytest.mark.parametrize("sigma", [1e-4, 0.01, 0.3, 1.0, 7.0, 1e3, 1e6, 1e8])
 def test_the_reported_epsilon_is_not_below_the_true_one(sigma):

@@ -186,8 +186,8 @@ def test_a_damaged_ledger_file_gives_no_new_budget(tmp_path):
 @pytest.mark.attack(
     claim="A fit without a guarantee does not count as free in a ledger.",
     before=BEFORE,
-    now='The guarantees "none" and "asymptotic" are refused. A privacy loss charged without its '
-    "releases is counted.",
+    now='The guarantees "none" and "asymptotic" are refused. A privacy loss is counted even if it '
+    "is charged without a list of its releases.",
 )
 def test_a_fit_without_a_guarantee_is_not_free():
     with Budget(epsilon=2) as budget:

@@ -41,7 +41,8 @@ def written_csv(path, lines):
 
 
 @pytest.mark.attack(
-    claim="Each line of a CSV file is parsed independently, and so is the number of lines.",
+    claim="Each line of a CSV file is parsed independently, and no line changes the number of "
+    "lines.",
     before="A stray quote joined all lines up to the next quote: 1,500 records became 110, an "
     "exact number that is published.",
     now="Lines are split one by one. Each line is a row, even a blank one.",

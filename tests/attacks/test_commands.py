@@ -126,8 +126,8 @@ def test_one_record_against_none(run, name):
 @pytest.mark.attack(
     claim="add_remove hides whether a record is present.",
     before="Two files with one record or none gave 'holds the same as', 'no records' or a sketch.",
-    now="Files without records cannot be distinguished. A file named twice is refused, whatever "
-    "it contains.",
+    now="A file without records cannot be distinguished from one with a record. A file named "
+    "twice is refused, whatever it contains.",
 )
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_record_against_none_in_one_of_two_files(run, name):
@@ -337,8 +337,8 @@ def test_requests_beyond_any_machine(run):
 
 @pytest.mark.attack(
     claim="A message names the file that it is about.",
-    before="Sketches with different epsilon gave two lists of losses, and a full disk gave no "
-    "file.",
+    before="For sketches with different epsilon, the message showed two lists of losses; for a "
+    "full disk, it named no file.",
     now="The message names both files with their guarantees, or the file that was not written.",
 )
 def test_messages_without_the_name_of_a_file(run):

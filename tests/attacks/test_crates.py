@@ -84,8 +84,8 @@ def another(outputs, **job):
     claim="No code from an archive is run.",
     before="Settings named a file of the archive as the user's own methods: its code was run and "
     "wrote a certificate that everything agrees.",
-    now="Settings may name only files that are identical here. Only data are copied from the "
-    "archive, not code.",
+    now="Settings may name only files that are identical to those in the checker's own copy of "
+    "the project. Only data are copied from the archive, not code.",
 )
 def test_an_archive_brings_no_code(honest):
     settings = read_crate(honest).settings | {"my_methods": "data/own/m.yaml"}
@@ -108,10 +108,10 @@ def test_an_archive_brings_no_code(honest):
 
 @pytest.mark.attack(
     claim="A result that counts as recomputed was computed again.",
-    before="A second job that claims the same table had it copied before the run: 'same bytes' "
-    "for an invented table.",
-    now="Each output belongs to one job and lies inside no other output. No drawn result exists "
-    "before its job has run.",
+    before="If a second job claimed the same table, the table was copied from the archive before "
+    "the run, and counted as 'same bytes' although it was invented.",
+    now="Each output belongs to one job and lies inside no other output. No result that is drawn "
+    "for recomputation exists before its job has run.",
 )
 @pytest.mark.parametrize("claimed", [TRIALS, "data/raw/drawn/receipt.json", "data/raw"])
 def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
@@ -126,7 +126,7 @@ def test_a_forged_result_is_not_given_to_the_job_that_makes_it(honest, claimed):
 
 
 @pytest.mark.attack(
-    claim="A certificate's code is the archive's code.",
+    claim="The code that a certificate names is the code in the archive.",
     before="An archive without any code was 'of the same files as in the crate'.",
     now="Each file that an archive of this project would contain must be in it.",
 )
@@ -211,10 +211,11 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
 
 @pytest.mark.attack(
     claim="Reading an archive ends, in a time proportional to its size.",
-    before="Reading ran until killed, for 2.9 MB that unpack to 200 GB by another compression "
-    "method and for a few lines of settings that stand for billions.",
-    now="Sizes are added up first. One compression method is accepted, and settings without "
-    "aliases.",
+    before="Two archives were read until the process was killed: one of 2.9 MB that unpacks to "
+    "200 GB, by another compression method, and one with a few lines of settings that stand for "
+    "billions.",
+    now="Sizes are added up first. Only one compression method is accepted, and settings (YAML) "
+    "must have no aliases.",
 )
 def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
     other = zip_entry("results/quick/x.js")
@@ -262,8 +263,9 @@ def test_restoring_replaces_no_file(honest):
 @pytest.mark.attack(
     claim="An archive that cannot be restored is an error, and nothing is written.",
     before="Names that no file system accepts, or that lie inside one another, ended in a "
-    "traceback after 80 files. Text nested 100,000 deep ended in one earlier.",
-    now="One line, and no file is written. The same holds for a run with another seed.",
+    "traceback after 80 files. Text nested 100,000 levels deep ended in a traceback even earlier.",
+    now="One line, and no file is written. An archive of a run with another seed is refused in "
+    "the same way.",
 )
 def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
     for name in ("results", "data"):
@@ -315,9 +317,9 @@ def longer_rows(table):
 
 @pytest.mark.attack(
     claim="Without a tolerance, all cells must be the same.",
-    before="Rows longer than their header were read from their end here and from their start by "
-    "other programs: an invented table had the 'same numbers'. A blank line let any figure "
-    "pass unchecked.",
+    before="If a row was longer than the header, this program read its last cells and other "
+    "programs its first ones, so an invented table had the 'same numbers'. A blank line let any "
+    "figure pass unchecked.",
     now="In a table, each row is as long as the header. Other bytes for the same cells count as a "
     "difference.",
 )
@@ -348,7 +350,8 @@ def test_a_table_with_two_readings_is_not_compared(honest):
 
 @pytest.mark.attack(
     claim="An artefact that agrees has the parameters it states.",
-    before="Only the arrays of artefacts were compared: 'epsilon: 0.001' in a header agreed.",
+    before="Only the arrays of artefacts were compared: a header with a false 'epsilon: 0.001' "
+    "passed the comparison.",
     now="The parameters must be the same.",
 )
 def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
@@ -363,8 +366,8 @@ def test_parameters_of_an_artefact_are_compared(honest, tmp_path):
     before="A file with a receipt made by the archive passed as the real data set, results "
     "without a job counted among the archive's files, and scripts were restored as "
     "results.",
-    now="An archive contains receipts of fetched data and prepared data only for substitutes. "
-    "Each result has a job, and no result lies inside another.",
+    now="An archive contains receipts and prepared data only of substitutes. Each result has a "
+    "job, and no result lies inside another.",
 )
 @pytest.mark.parametrize(
     "members",
@@ -388,8 +391,9 @@ def test_archives_hold_no_data_of_others_and_no_lone_result(honest, members):
 
 @pytest.mark.attack(
     claim="No code from an archive is run.",
-    before="An image named in its settings was pulled, if the checker's profile uses containers.",
-    now="The image is that of the project here, or none.",
+    before="A container image named in the archive's settings was pulled, if the checker's "
+    "profile uses containers.",
+    now="The container image is that of the checker's own copy of the project, or none.",
 )
 def test_an_archive_brings_no_image(honest, tmp_path):
     crate = read_crate(honest)
@@ -401,9 +405,9 @@ def test_an_archive_brings_no_image(honest, tmp_path):
 
 @pytest.mark.attack(
     claim="After restoring, the project works.",
-    before="After a record had text in place of times, each later run of Snakemake ended in a "
-    "traceback.",
-    now="Records have the types that Snakemake reads, and no other entries.",
+    before="After an entry of Snakemake's own metadata had text in place of times, each later run "
+    "of Snakemake ended in a traceback.",
+    now="Only entries that Snakemake reads are kept, and they must have the types that it reads.",
 )
 @pytest.mark.parametrize(
     "change",
@@ -427,7 +431,8 @@ def test_records_have_the_types_that_snakemake_reads(honest, change):
     claim="A draw takes a time proportional to the archive's size.",
     before="A job that names another job's results 100,000 times took a minute, and more names "
     "took hours.",
-    now="Inputs are named once, and one result identifies its job.",
+    now="An input that is named several times is kept once, and each job is found by one of its "
+    "results.",
 )
 def test_a_draw_takes_no_quadratic_time(honest):
     n = 30_000

@@ -41,9 +41,9 @@ def watch(monkeypatch, kind):
 @hidden
 @pytest.mark.attack(
     claim="PrivatePCA, SuLQKPlanes: replacing one row changes the moments by at most sqrt 2.",
-    before="With 5000 rows, the square changed by 2 + 9e-13. The excess grew with n, because of "
+    before="With 5000 rows, the squared change was 2 + 9e-13. The excess grew with n, because of "
     "the order and the blocks of sums.",
-    now="The square changes by at most 2, in whole numbers and in any order.",
+    now="The squared change is at most 2, in whole numbers and in any order.",
 )
 def test_rounding_of_large_sums_of_moments(monkeypatch):
     seen = watch(monkeypatch, SymmetricGaussian)
@@ -95,7 +95,8 @@ def test_an_error_that_counts_the_rows():
     claim="out_of_bounds='clip' accepts any row.",
     before="NaN, infinity or 1e300 in one row raised an error in place of components or "
     "projections.",
-    now="Such a row is clipped to the bound, and guarantee_ says so.",
+    now="PrivatePCA leaves out a row with NaN by default, and PrivateRandomProjection counts NaN "
+    "as 0. Any other such row is clipped to the bound. guarantee_ says so.",
 )
 @pytest.mark.parametrize("entry", [np.nan, -np.inf, 1e300])
 def test_one_row_decides_whether_there_is_a_result(entry):
@@ -129,8 +130,8 @@ def test_a_draw_that_is_not_cryptographic_goes_unsaid():
 
 @pytest.mark.attack(
     claim="PrivateRandomProjection: a row's release depends only on that row.",
-    before="For 100 of 101 rows with 20 features, the sums differed from those of a single row "
-    "(BLAS).",
+    before="For 100 of 101 rows with 20 features, the sums differed from those computed for that "
+    "row alone (BLAS).",
     now="None differs, because the sums are exact.",
 )
 def test_a_row_shows_how_many_were_projected_with_it(monkeypatch):

@@ -241,7 +241,8 @@ CELLS = [None, math.nan, "x", "3", 10**400, pd.NA, pd.Timestamp("2020"), [], 1j,
     claim="A cell of another type changes no other row.",
     before="A text in a column of dates changed how the whole table was read: loss 1,499 where 1 "
     "was claimed.",
-    now="Untyped cells are read one by one. A type that holds no numbers is refused by its type.",
+    now="Untyped cells are read one by one. A column type that cannot hold numbers is refused, "
+    "whatever its entries are.",
 )
 @pytest.mark.parametrize("cell", CELLS, ids=repr)
 @pytest.mark.parametrize("container", ["list", "array"])
@@ -317,8 +318,9 @@ def test_one_missing_id_of_a_category(relation):
 
 @pytest.mark.attack(
     claim="A text that is not UTF-8 changes no other row, and no message contains it.",
-    before="One such text turned the whole column into bytes, in which a no-break space was no "
-    "number: loss 161 where 1 was claimed. The error of pandas printed the entry.",
+    before="One such text turned the whole column into bytes. Entries with a no-break space then "
+    "no longer counted as numbers: loss 161 where 1 was claimed. The error of pandas printed the "
+    "entry.",
     now="Each text is decoded separately.",
 )
 @pytest.mark.parametrize("odd", [b"\xff", b"Ann Smith \xff", b"0.5"])
@@ -380,7 +382,8 @@ def test_a_quote_next_to_an_id_with_a_nul(tmp_path):
 
 @pytest.mark.attack(
     claim="No object in a cell, a row or an ID makes a fit raise an error.",
-    before="A dead reference, a mock with a specification and a range of 10^11 numbers did.",
+    before="A dead reference, a mock with a specification and a range of 10^11 numbers made a fit "
+    "raise an error.",
     now="An object that raises when examined counts as no number. Rows are cut to the number of "
     "columns before they are read.",
 )
@@ -397,7 +400,8 @@ def test_objects_that_raise_when_examined():
 
 @pytest.mark.attack(
     claim="The guarantee itself states the information that an error about a list could reveal.",
-    before="Only one page of the documentation said that most rows decide the number of columns.",
+    before="Only one page of the documentation said that the length of most rows decides the "
+    "number of columns.",
     now="A caveat in the guarantee of fits to lists, and only there.",
 )
 def test_a_list_states_how_its_columns_are_counted():

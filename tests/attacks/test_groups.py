@@ -82,8 +82,9 @@ def test_a_person_in_a_thousand_cells():
 @pytest.mark.attack(
     claim="Second moments with groups: a person changes them by at most sqrt 2, including the "
     "rounding of each person's mean.",
-    before="The promise held. Quotients rounded down would change sums of few bits by more than a "
-    "row may, and were shrunk from the first version on.",
+    before="The promise held. Without a correction, rounding of a person's mean could change the "
+    "sums by more than one row may; the means were therefore shrunk slightly from the first "
+    "version on.",
     now="Changed by at most sqrt 2, in whole numbers.",
 )
 def test_quotients_that_are_rounded():

@@ -55,7 +55,8 @@ def test_bounds_far_from_the_origin():
 
 
 @pytest.mark.attack(
-    claim="The same for 10,000 nanosecond timestamps within bounds one millisecond apart.",
+    claim="DPLloyd: replacing one of 10,000 nanosecond timestamps changes counts and sums by at "
+    "most 4 within bounds one millisecond apart.",
     before="Changed by 4.19 where 4 was claimed.",
     now="Changed by at most 4, in whole numbers.",
 )
@@ -71,7 +72,8 @@ def test_nanosecond_timestamps():
 
 
 @pytest.mark.attack(
-    claim="DPLloyd in a ball about the origin: also at most 4, for any number of rows.",
+    claim="DPLloyd in a ball about the origin: replacing a row changes counts and sums by at most "
+    "4, for any number of rows.",
     before="4.0005 with 5 million rows, 4.745 with 170 million. A sum at a power of two absorbs "
     "small rows in rounding; one just below it does not.",
     now="At most 4, in whole numbers: each row's share is rounded separately.",
@@ -167,7 +169,7 @@ def test_audit_of_two_rows_against_one():
     claim="out_of_bounds='clip' clips: no record decides between a result and an error.",
     before="A row above 1e100, above 2e36 in float32, infinite or NaN raised an error that named "
     "its value.",
-    now="Each gives a result, as if the row had been clipped.",
+    now="Each gives a result: a row with NaN is left out, and any other such row is clipped.",
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("which", range(6))
@@ -304,8 +306,8 @@ def test_generous_bounds():
 
 @pytest.mark.attack(
     claim="Bounds that do not cover the data are detected.",
-    before="CompressiveKMeans(bounds=(5, 6)) of data in [0, 1] gave corners, with a full "
-    "guarantee and without a warning.",
+    before="CompressiveKMeans(bounds=(5, 6)) of data in [0, 1] gave centers at the corners of the "
+    "bounds, with a full guarantee and without a warning.",
     now="8 of 8 fits say that data lie outside the bounds.",
 )
 def test_bounds_that_miss_the_data():

@@ -47,9 +47,9 @@ def on_the_sphere(n, d, seed=0):
 
 
 @pytest.mark.attack(
-    claim="One row changes a round by at most sqrt 6.",
-    before="With a start at 10^10 radii, by 5 x 10^7; the audit gave epsilon of at least 4.78 for "
-    "a claim of (1, 1e-6).",
+    claim="PrivateGaussianMixture: one row changes a round by at most sqrt 6.",
+    before="With a start at a distance of 10^10 times the norm bound, one row changed a round by "
+    "5 x 10^7; the audit gave epsilon of at least 4.78 for a claim of (1, 1e-6).",
     now="The start is clipped to the ball with a warning, and the bound holds.",
 )
 def test_start_in_other_units():
@@ -70,8 +70,9 @@ def test_start_in_other_units():
 
 
 @pytest.mark.attack(
-    claim="Starts may have any covariances.",
-    before="Any positive variances, up to 10^300 squared radii, entered the densities.",
+    claim="PrivateGaussianMixture: starts may have any covariances.",
+    before="Any positive variances, up to 10^300 times the squared norm bound, entered the "
+    "densities.",
     now="Variances are clipped to those of the ball with a warning, and results are finite.",
 )
 @pytest.mark.parametrize("variance", [1e-280, 1e280])
@@ -87,7 +88,8 @@ def test_start_of_extreme_variance(variance):
 
 
 @pytest.mark.attack(
-    claim="A round, as represented in the computer, changes by at most its stated sensitivity.",
+    claim="PrivateGaussianMixture: a round, as represented in the computer, changes by at most "
+    "its stated sensitivity.",
     before="A margin of 1e-6 was not checked; at 1.3e8 rows, the change was 2.2e-4 too large.",
     now="In whole numbers, none of 400 pairs of rows of norm 1 exceeds it, for any data around "
     "them.",
@@ -115,7 +117,8 @@ def test_rows_in_whole_numbers():
 
 
 @pytest.mark.attack(
-    claim="A row's contribution depends only on that row.",
+    claim="PrivateGaussianMixture, AdaptiveGaussianMixture: a row's contribution depends only on "
+    "that row.",
     before="Floating-point sums: the order of rows, and the rows before, changed the last bits.",
     now="The same integers for any order, chunks and memory; a further row adds its own numbers.",
 )
@@ -140,7 +143,8 @@ def test_order_and_other_rows(n):
 
 
 @pytest.mark.attack(
-    claim="Frames clip rows to the unit ball, however narrow the frames are.",
+    claim="AdaptiveGaussianMixture: frames clip rows to the unit ball, however narrow the frames "
+    "are.",
     before="Sums of clipped rows were rounded to the size of the sum.",
     now="In whole numbers, no row is longer than 1, in frames with variances of at least 1e-14.",
 )
@@ -161,9 +165,11 @@ def test_narrow_frames(narrow):
 
 
 @pytest.mark.attack(
-    claim="out_of_bounds='clip': no record decides between a result and an error.",
+    claim="PrivateGaussianMixture, AdaptiveGaussianMixture, out_of_bounds='clip': no record "
+    "decides between a result and an error.",
     before="NaN, infinity and rows too large to square raised ValueError.",
-    now="Rows are clipped by a rule that depends only on the row, and the fit has the same form.",
+    now="Rows are clipped, or left out if they have NaN, by a rule that depends only on the row. "
+    "The fit has the same form.",
 )
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300, 1e-320])
 @pytest.mark.parametrize("kind", ["full", "zero", "adaptive"])
@@ -184,7 +190,7 @@ def test_any_record(kind, bad):
 
 
 @pytest.mark.attack(
-    claim="A fit returns components of the data.",
+    claim="PrivateGaussianMixture, AdaptiveGaussianMixture: a fit returns components of the data.",
     before="Components of pure noise were returned without a warning.",
     now="A NoiseWarning, and is_detected_ says which. Both are computed only from noisy counts.",
 )
@@ -201,7 +207,8 @@ def test_noise_that_hides_the_result(n, epsilon):
 
 
 @pytest.mark.attack(
-    claim="The weights of a statistic's parts leave no trace in the release.",
+    claim="PrivateGaussianMixture, AdaptiveGaussianMixture: a statistic has several parts "
+    "(counts, sums, second moments) with weights. The weights leave no trace in the release.",
     before="Parts were multiplied by irrational weights in floating point before the noise was "
     "added.",
     now="Parts are integers when noise is added; the weights divide the scale of the noise.",

@@ -60,8 +60,9 @@ def steepest(value_of, shape, rng, n_starts=12, n_steps=150):
 
 @hidden
 @pytest.mark.attack(
-    claim="MomentSubspaceClustering, last round: the release changes by at most sqrt(4 + (1/2 - "
-    "r)^2) r if a row is replaced, and by sqrt(3/2) r if one is added.",
+    claim="MomentSubspaceClustering, last round, with the deviation of each row from its subspace "
+    "clipped to norm r: the release changes by at most sqrt(4 + (1/2 - r)^2) r if a row is "
+    "replaced, and by sqrt(3/2) r if one is added.",
     before="The promise held in a search over pairs of rows, with known decoded subspaces and r.",
     now="At most the stated bounds, and within 5 % of them.",
 )

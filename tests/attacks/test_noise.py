@@ -71,7 +71,8 @@ def test_norms_do_not_depend_on_a_rows_place():
 @pytest.mark.attack(
     claim='out_of_bounds="clip" accepts any row.',
     before="In 8 estimators, one row above 1e100 raised an error that contained its norm.",
-    now="Rows of 1e308, infinite or NaN entries are clipped, and other rows keep their bits.",
+    now="Rows with entries of 1e308 or infinity are clipped, and other rows keep their bits. A "
+    "fit leaves out rows with NaN by default; the clipping counts NaN as 0.",
 )
 def test_no_row_is_too_large_to_be_clipped():
     rng = np.random.default_rng(1)

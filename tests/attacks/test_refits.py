@@ -54,8 +54,9 @@ def is_not_fitted(model):
 
 
 @pytest.mark.attack(
-    claim="These attacks cover every private estimator.",
-    before="No test listed them.",
+    claim="The attacks on refits below cover every private estimator that charges a ledger in its "
+    "fit.",
+    before="No test listed the estimators.",
     now="A new estimator must be added to the list.",
 )
 def test_all_estimators_that_charge_in_a_fit_are_attacked():
@@ -128,7 +129,8 @@ def test_a_refused_partial_fit():
 
 
 @pytest.mark.attack(
-    claim="A user's own estimator that derives from the base class behaves in the same way.",
+    claim="A user's own estimator that derives from the base class also never shows one fit's "
+    "centers under another's guarantee.",
     before="Each class set its guarantee by itself.",
     now="The base class wraps the method fit of each subclass.",
 )

@@ -58,11 +58,12 @@ def proved_epsilon(scaler, n_runs=300):
 
 
 @pytest.mark.attack(
-    claim="DPLloyd with its own bounds is (1, 0)-private, whatever scaler precedes it.",
+    claim="DPLloyd with its own bounds is (1, 0)-private after a scaler that uses only declared "
+    "bounds, and warns after any other.",
     before="StandardScaler: one record changed all rows, epsilon was at least 4.2, and there was "
     "no warning.",
-    now="With BoundsScaler, the audit gives epsilon of at least 0. For StandardScaler, the "
-    "documentation and a warning say that no guarantee covers it.",
+    now="With BoundsScaler, the audit finds no violation. For StandardScaler, the documentation "
+    "and a warning say that no guarantee covers it.",
 )
 @pytest.mark.filterwarnings("ignore")
 def test_one_record_changes_all_rows_of_a_fitted_scaler():
@@ -71,7 +72,8 @@ def test_one_record_changes_all_rows_of_a_fitted_scaler():
 
 
 @pytest.mark.attack(
-    claim="(1, 0) for a Pipeline of StandardScaler and a private fit with bounds=(-5, 5).",
+    claim="A scaler fitted to private data is detected before the private fit, as in a Pipeline "
+    "of StandardScaler and a private fit with bounds=(-5, 5).",
     before="Exact means and deviations were used without a warning.",
     now="A PrivacyLeakWarning before the fit, whichever record is replaced, in either precision.",
 )

@@ -93,7 +93,8 @@ def test_fewer_rows_than_clusters():
 @pytest.mark.attack(
     claim="out_of_bounds='clip' accepts any row.",
     before="NaN, infinity or 1e300 in one row raised an error in place of subspaces.",
-    now="Such a row is clipped to the bound, and guarantee_ says so.",
+    now="Such a row is clipped to the bound, and guarantee_ says so. With missing='middle', as "
+    "here, NaN counts as 0; by default a row with NaN is left out.",
 )
 @pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
 def test_one_row_decides_whether_there_are_subspaces(entry):
@@ -129,9 +130,10 @@ class Telltale(ClusterMixin, BaseEstimator):
 @drowned
 @pytest.mark.attack(
     claim="Sample and aggregate: one row changes the result of one subset.",
-    before="If the base raised RuntimeError on one subset (as ARPACK does), the fit ended.",
-    now="Any exception of the base counts as one more result. The fit and its messages stay the "
-    "same.",
+    before="If the clusterer inside raised RuntimeError on one subset (as ARPACK does), the fit "
+    "ended.",
+    now="Any exception of the clusterer inside counts as one more result. The fit and its "
+    "messages stay the same.",
 )
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, np.linalg.LinAlgError, RecursionError])
 def test_a_base_that_raises_on_one_subset(error):
@@ -149,7 +151,7 @@ def test_a_base_that_raises_on_one_subset(error):
 @drowned
 @pytest.mark.attack(
     claim="Sample and aggregate: one row changes the result of one subset.",
-    before="Warnings of the base were shown, here with the value of a record.",
+    before="Warnings of the clusterer inside were shown, here with the value of a record.",
     now="They are silenced.",
 )
 def test_a_base_that_warns_of_a_record():

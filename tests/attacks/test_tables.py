@@ -27,7 +27,8 @@ BAD = [None, np.nan, np.inf, -np.inf, 3e38, -3e38, 1e308, -1e308, 1e-45]
 @pytest.mark.attack(
     claim="Each entry of a table is treated separately and never decides whether there is an "
     "error.",
-    before="When read like `Sketch.of`, a null, an infinity or a large number raised an error.",
+    before="When a table was read in the way of `Sketch.of`, a null, an infinity or a large "
+    "number raised an error.",
     now="A row with a missing entry is left out and counted, and the sums of the other rows are "
     "unchanged.",
 )
@@ -82,8 +83,8 @@ def test_a_null_in_another_row_does_not_change_a_category():
     "number of rows and any division into files, row groups and threads.",
     before="The promise held; the option is new. If each part were averaged by persons and then "
     "added up, a person in 20 parts would count 20 times.",
-    now="Changed by at most one row's modulus, to the last bit; the moments change by those of "
-    "one mean.",
+    now="A person changes each sum by at most the bound of one row, to the last bit. In sums of "
+    "moments, a person counts as one row, the mean of the person's rows.",
 )
 @pytest.mark.parametrize("n_rows", [1, 3, 999, 1000])
 def test_a_person_with_rows_in_several_parts(tmp_path, n_rows):

@@ -68,8 +68,8 @@ FAULTS = {
         AGAIN,
     ),
     "Snakemake is killed": Fault(
-        "SIGKILL 8 times at random moments: in turn only to Snakemake, so that its jobs go on, "
-        "and to Snakemake and its jobs",
+        "SIGKILL 8 times at random moments, alternately to Snakemake alone (its jobs go on) and to "
+        "Snakemake and its jobs",
         ("snakemake --unlock", f"{WHOLE} --rerun-incomplete"),
     ),
     "a worker's daemon is killed": Fault(
