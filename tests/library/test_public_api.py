@@ -340,7 +340,6 @@ def test_fitted_attributes_have_types(cls):
         r"^Attributes\n-+\n(.*?)(?=^\w[^\n]*\n-{3,}|\Z)", inspect.getdoc(cls), re.S | re.M
     )
     names = re.findall(r"^(\w+_) :", section.group(1), re.M) if section else []
-    classes = [vars(base) for base in cls.__mro__]
     for name in names:
-        is_annotated = any(name in own.get("__annotations__", {}) for own in classes)
-        assert is_annotated or any(isinstance(own.get(name), property) for own in classes), name
+        is_annotated = any(name in inspect.get_annotations(base) for base in cls.__mro__)
+        assert is_annotated or isinstance(inspect.getattr_static(cls, name, None), property), name
