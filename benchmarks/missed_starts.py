@@ -1,4 +1,4 @@
-"""How often does a start of Lloyd's algorithm miss a cluster, on three sets of the frontier's table?
+"""How often does a start of Lloyd's algorithm miss a cluster, on three sets of the frontier?
 
 ``python benchmarks/missed_starts.py --into docs/results/frontier.md`` (a minute) prints, for each
 set, how many of single k-means++ starts end more than 5 % above the best score, the best score, and
