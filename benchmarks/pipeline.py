@@ -32,7 +32,7 @@ from privclust_papers.report.drawing.run_costs import draw_costs
 
 COLUMNS = {
     "cpu_s": "CPU-s",
-    "work_cpu_s": "of these work",
+    "work_cpu_s": "of which work, CPU-s",
     "wall_s": "wall s, added up",
     "peak_mb": "peak memory, MB",
     "written_mb": "written, MB",
@@ -124,7 +124,7 @@ def main():
     if options.into:
         name = f"costs_{options.effort}.png"
         drawing.figure.savefig(options.into.with_name(name), dpi=100)
-        picture = "![CPU time by rule and by paper, and the time on some cores]"
+        picture = "![CPU time by rule and by paper, and the time on different numbers of cores]"
         write_into(options.into, f"costs {options.effort}", f"{picture}({name})\n\n{text}")
 
 

@@ -45,5 +45,5 @@ def _times(axes: Axes, model: pd.DataFrame, complete: pd.DataFrame) -> None:
     axes.set_yscale("log")
     plain_ticks(axes.yaxis, 1.0, 2.0, 5.0)
     axes.set_xticks(model.cores, [str(n) for n in model.cores])
-    axes.set(title="Time on some cores", xlabel="cores", ylabel="minutes")
+    axes.set(title="Time by number of cores", xlabel="cores", ylabel="minutes")
     axes.legend(fontsize=8)
