@@ -1,7 +1,7 @@
 """Scores of rows of the frontier's table, and losses on three more sets, from a few fits each.
 
 ``python benchmarks/rows.py adult birch2 --methods compressive front --trials 3`` prints, for each
-row and method, the mean score with its standard error, what a pilot predicted, the printed scores,
+row and method, the mean score with its standard error, what the prototype predicted, the printed scores,
 the loss over Lloyd's (best of five starts) at epsilon = 0.25 / 0.5 / 1 / 2 / 4, the
 number of rows in the smallest cluster of that solution, and CPU seconds.
 Methods and rows are those of `config/papers/frontier`; files come from the mirror folder.
@@ -44,7 +44,7 @@ FLIGHTS = ["dep_delay", "arr_delay", "distance", "air_time"]
 FLIGHTS_BOX = [-60, -100, 0, 0], [300, 300, 5_000, 700]
 MORE = {"gowalla_20": 20, "gowalla_100": 100, "flights": 5, "airports": 5}
 DELTA, EPSILON, STARTS = 1e-6, 1.0, 3
-PREDICTED = {  # by the pilot, or what the score was before the rounds
+PREDICTED = {  # by the prototype, or the score before the rounds
     **{"adult": 0.00565, "birch2": 0.0001, "iris": 0.1588, "letter": 0.257},
     **{"sklearn_16_4": 0.0418, "sklearn_64_4": 0.0336, "sklearn_64_16": 0.066},
     **{"sklearn_64_64": 0.1, "sklearn_64_128": 0.135},
