@@ -1,4 +1,4 @@
-"""Deep features of images, control features, and their files.
+"""Deep features of images, raw pixels for comparison, and their files.
 
 `extract_features` runs EfficientNet-Lite or ResNet-50 on onnxruntime (the extra ``images``);
 `cache_features` does so once for a data set, and a user's own features load by `load_features`.
