@@ -1,8 +1,8 @@
 """Scores of rows of the frontier's table, and losses on three more sets, from a few fits each.
 
 ``python benchmarks/rows.py adult birch2 --methods compressive front --trials 3`` prints, for each
-row and method, the mean score with its standard error, what the prototype predicted, the printed scores,
-the loss over Lloyd's (best of five starts) at epsilon = 0.25 / 0.5 / 1 / 2 / 4, the
+row and method, the mean score with its standard error, what the prototype predicted, the printed
+scores, the loss over Lloyd's (best of five starts) at epsilon = 0.25 / 0.5 / 1 / 2 / 4, the
 number of rows in the smallest cluster of that solution, and CPU seconds.
 Methods and rows are those of `config/papers/frontier`; files come from the mirror folder.
 ``--methods centers_known labels_known`` are the oracles.
