@@ -28,13 +28,13 @@ PYTEST = -m pytest -n $(CORES) --no-loadscope-reorder --max-worker-restart 0
 test: setup
 	.venv/bin/python $(PYTEST) --dist loadfile -m "not system"
 
-# Many of these tests wait for runs that are killed or resumed, so there are two processes more than cores. Tests of
+# Many of these tests wait for runs that are killed or resumed, so there is one process more than cores. Tests of
 # SLURM mostly wait. They run at the same time, and their output comes last.
 test-system: setup
 	@mkdir -p logs
 	.venv/bin/python -m pytest -m system tests/workflow/slurm > logs/test_slurm.log 2>&1 & \
 	trap "kill $$!" INT TERM; \
-	.venv/bin/python $(PYTEST) -n $$(($(CORES) + 2)) --dist loadfile -m system --ignore=tests/workflow/slurm; \
+	.venv/bin/python $(PYTEST) -n $$(($(CORES) + 1)) --dist loadfile -m system --ignore=tests/workflow/slurm; \
 	others=$$?; \
 	wait $$!; slurm=$$?; cat logs/test_slurm.log; exit $$((others + slurm))
 

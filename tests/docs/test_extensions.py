@@ -61,6 +61,18 @@ def test_a_page_that_writes_files_leaves_none(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_numbers_of_a_page_count_where_compiled_code_is_the_same(monkeypatch):
+    """That is on x86, by conf.py; elsewhere only words count."""
+    examples = import_module("examples")
+    said, printed = "error  1.02: 53 %\n", "error 11.3: 4 %\n"
+    monkeypatch.setattr(examples.platform, "machine", lambda: "x86_64")
+    assert examples.agree(said, said)
+    assert not examples.agree(said, printed)
+    monkeypatch.setattr(examples.platform, "machine", lambda: "aarch64")
+    assert examples.agree(said, printed)
+    assert not examples.agree(said, printed.replace("error", "loss"))
+
+
 def test_commands_of_a_page_run_in_its_folder():
     run_page = import_module("examples").run_page
     code = "import pathlib\npathlib.Path('a.csv').write_text('x\\n1\\n2\\n')\nprint(1)\n"

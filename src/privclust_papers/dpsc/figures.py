@@ -87,7 +87,7 @@ _ROWS = {"unit": "rows of norm 1", "largest": "largest norm 1"}
 _LEAST_DISTANCE = 1e-9  # lower limit of the axis, above rounding errors
 _SCALE_TICKS = (1.1, 1.5, 2.0, 5.0, 10.0, 50.0, 100.0, 1000.0)
 _CHAIN_WIDTH = 0.9  # points
-_CHAINS_SHOWN = 8  # trials whose chains are drawn in Figure 3
+_CHAINS_SHOWN = 8  # most chains in Figure 3 of each method and epsilon, one a trial
 
 
 def fig1(results: Results) -> Drawing:

@@ -86,7 +86,8 @@ def fig1(results: Results) -> Drawing:
             axes[row, 0].set_ylabel(metric_name)
             axes[row, 0].set_ylim(bottom=0.0)
         handles, names = axes[1, 0].get_legend_handles_labels()
-        title = f"mean of {int(summary['n'].max())} trials, band: 95 %"
+        n = int(summary["n"].max())
+        title = f"mean of {n} trials, band: 95 %" if n > 1 else "1 trial"
         place = {"loc": "outside upper center", "ncols": len(names)}
         figure.legend(handles, names, title=title, **place)
     return Drawing(figure, pd.concat(tables, ignore_index=True))

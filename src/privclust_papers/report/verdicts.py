@@ -197,7 +197,7 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
     is_vacuous = all(one.is_at_chance for one in judged)
 
     def results_at(level: float) -> list[str]:
-        """Return all outcomes; those at chance say nothing, so beside others they are open."""
+        """Return all outcomes. Those at chance count as open, unless all are at chance."""
         return [
             OPEN if one.is_at_chance and not is_vacuous else result
             for one in judged
