@@ -2,9 +2,9 @@
 
 ``OMP_NUM_THREADS=1 python benchmarks/ckm_choices.py starts`` (90 s) prints the mean relative SSE,
 with its 95 % interval, of CL-OMPR with two and with five starts, at two settings of Figure 2 right.
-``... costs`` (3 minutes a data set, 3 GB) prints CPU seconds on the paper's 10^7 rows in float32: of sketching
-with m = 20kd, of DPLloyd and of EUGkM, of this also the SSE relative to that of the true means.
-The mixtures are those of the experiments, other seeds than in a run.
+``... costs`` (3 minutes a data set, 3 GB) prints CPU seconds on the paper's 10^7 rows in float32:
+of sketching with m = 20kd, of DPLloyd and of EUGkM. For EUGkM it also prints the SSE, relative to
+that of the true means. The mixtures are those of the experiments, with other seeds than in a run.
 """
 
 from __future__ import annotations
