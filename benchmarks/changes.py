@@ -36,6 +36,7 @@ REPLACED = "dpem_map", "dpem_gowalla"  # experiments on other data than the pape
 AT_CHANCE = "no method is above chance"
 ON_CIFAR100 = "privatemail_cifar100", "privatemail_settings_cifar100", "privatemail_control"
 RECALL_OF_CHANCE = 0.0765  # Recall@8 of a random order of the gallery of CIFAR-100
+RANGE = "up to epsilon = 100 now, by `dpsc_fig2.csv`"
 STARTS = "a printed mean of random starts has a sampling error, and is rounded"
 CANNOT_FAIL, GARBLED = "cannot fail: a test now", "our copy of the text is garbled there"
 GONE = {  # why what was judged is no claim now, if not because it cannot fail
@@ -45,6 +46,9 @@ GONE = {  # why what was judged is no claim now, if not because it cannot fail
     "ckm_fig3_as_well_good": "part of `ckm_fig3_as_well`",
     "ckm_fig3_as_well_small": "part of `ckm_fig3_as_well_all`",
     "ckm_fig3_as_well_small_m10": "part of `ckm_fig3_as_well_m10`",
+    **dict.fromkeys(
+        ("dpsc_fig2_large_d5", "dpsc_fig2_large_d10"), "a truly large epsilon has no number"
+    ),
     "ckm_costs_less_hundredth": "part of `ckm_less_computations`",
     **{
         f"mtsc_fig1_below{of}{maps}": "not in the paper; its axis chose our maps"
@@ -134,11 +138,41 @@ def is_at_chance(paper, claim):
         table = table[table["axis"] == check["along"]]
         table = table[(table["axis"] != "sigma") | (table["value"] >= 2.0)]  # below: another claim
     if "select" in check:
-        table = table[table["epsilon"] == float(check["select"].removeprefix("epsilon="))]
+        values = check["select"].removeprefix("epsilon=").split("|")
+        table = table[table["epsilon"].isin(map(float, values))]
     limit = RECALL_OF_CHANCE + check["chance"]["value"]
     lows = table["mean"] - t.ppf(0.975, table["n"] - 1) * table["se"]
     means = table.groupby("method")["mean"].mean()
     return len(table) > 0 and bool((lows <= limit).all() and (means <= limit).all())
+
+
+def counts_of_distances(claim):
+    """Return the counts of a claim on distances that the published Figure 2 of dpsc decides."""
+    check = claim["check"]
+    if check["kind"] != "below" or not check["experiment"].startswith("dpsc_"):
+        return None
+    table = pd.read_csv(ROOT / "docs/results/dpsc/dpsc_fig2.csv")
+    table = table[
+        (table["experiment"] == check["experiment"]) & (table["method"] == check["method"])
+    ]
+    values = check.get("select", "").removeprefix("epsilon=").split("|")
+    table = table[table["epsilon"].astype(str).isin(values)]
+    table = table[table["metric"] == "relative_distance"]
+    if check["metric"] not in ("relative_distance", "closeness") or table.empty:
+        return None
+    half_widths = t.ppf(0.975, table["n"] - 1) * table["se"]
+    below = (table["mean"] + half_widths < check["bound"]).sum()  # as 1 - bound, a half
+    above = (table["mean"] - half_widths > check["bound"]).sum()
+    held, failed = (below, above) if check["metric"] == "relative_distance" else (above, below)
+    return int(held), int(failed), len(table)
+
+
+def starred(claim, counts):
+    """Return the verdict on counts, with an asterisk if wider intervals may change it."""
+    has_interval = claim["check"]["kind"] not in WITHOUT_INTERVAL
+    return _verdict_on_counts(*counts) + (
+        "*" if has_interval and 1 < counts[2] != counts[0] else ""
+    )
 
 
 def waiting(claim):
@@ -183,6 +217,10 @@ def changes(paper, commit):
         elif is_at_chance(paper, claim):
             new = VACUOUS
             rule = f"{AT_CHANCE}; {rule}".removesuffix("; ")
+        elif not is_same and (again := counts_of_distances(claim)):
+            counts = again
+            new = starred(claim, counts)
+            rule = f"{RANGE}; {rule}".removesuffix("; another measure")
         elif not is_same:
             new = waiting(claim)
         elif row.verdict not in KEPT and "rounding" in claim["check"]:
@@ -190,9 +228,7 @@ def changes(paper, commit):
         elif row.verdict in KEPT or counts is None:
             new = row.verdict
         else:
-            new = _verdict_on_counts(*counts)
-            has_interval = claim["check"]["kind"] not in WITHOUT_INTERVAL
-            new += "*" if has_interval and 1 < counts[2] != counts[0] else ""
+            new = starred(claim, counts)
         found[name] = new, counts
         yield row.id, claim.get("of", row.of), row.verdict, new, rule
     for name, claim in now.items():

@@ -139,13 +139,13 @@ def interval(values: np.ndarray, statistic: str, scenes: Any = None) -> tuple[fl
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
-    """Return the trials that satisfy ``"column=value"``; all for an empty condition."""
+    """Return the trials that satisfy ``"column=value"`` or ``"column=one|another"``; "" is all."""
     if not condition:
         return trials
     column, _, value = condition.partition("=")
     if column not in trials:
         raise ValueError(f"select: got {condition!r}; the columns are {', '.join(trials)}")
-    return trials[trials[column].astype(str) == value]
+    return trials[trials[column].astype(str).isin(value.split("|"))]
 
 
 def decimals(printed: str) -> int:

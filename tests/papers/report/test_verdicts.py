@@ -473,6 +473,7 @@ def test_one_trial_has_no_interval():
 def test_select_by_an_unknown_column_is_named():
     table = trials({"a": 0.1})["e"]
     assert len(select(table, "d=1")) == 50
+    assert len(select(table, "d=2|1")) == 50
     with pytest.raises(ValueError, match="'x=1'; the columns are"):
         select(table, "x=1")
 
