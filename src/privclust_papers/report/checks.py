@@ -136,18 +136,6 @@ def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) ->
     )
 
 
-def _lower(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Check that a method has the lowest value on the single data set of a figure."""
-    values = table.set_index("method")[check["metric"]]
-    value = values[check["method"]]
-    results = [HOLDS if value < values[other] else FAILS for other in check["against"]]
-    others = ", ".join(f"{wording.label_of(o)} {values[o]:.4g}" for o in check["against"])
-    return lambda level: results, (
-        f"{wording.quantity} lowest for {wording.label}",
-        f"{value:.4g}; for the others: {others}",
-    )
-
-
 def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
     """Check that a method's metric falls between neighbouring points of an axis, trial by trial."""
     wide = _along(check, table)
@@ -246,7 +234,6 @@ def _largest_change(
 
 KINDS: dict[str, Callable[..., Judged]] = {
     "lowest": _lowest,
-    "lower": _lower,
     "below": _below,
     "within": _within,
     "alike": _alike,
@@ -262,10 +249,9 @@ CHANCE_ALONE = (
     "; without a true difference, at most 2.5 % of such claims would have a comparison that holds "
     "by chance, and at most 2.5 % one that is contradicted"
 )
-WITHOUT_INTERVAL = ("at_most", "lower")
+WITHOUT_INTERVAL = ("at_most",)
 TOLERANCES = {
     "lowest": "the 95 % interval of paired differences{chance_alone}",
-    "lower": "the order of the values on one data set, as there are no trials",
     "below": "the 95 % interval, against {bound:g} ({reason})",
     "within": "the 95 % interval of paired differences, against {bound:g} ({reason})",
     "alike": "the 95 % interval of ratios, against factors of 1/{bound:g} and {bound:g} ({reason})",
@@ -380,14 +366,17 @@ def _estimate(
     method: str = "",
 ) -> Estimate:
     differences = (wide[one] if other is None else wide[one] - wide[other]).dropna()
-    values, kind = differences.to_numpy(), check.get("quantity_kind", "")
+    index, kind = differences.index, check.get("quantity_kind", "")
     if other is not None:
         kind = _DIFFERENCES.get(kind, "")
     if check.get("statistic") == "median":
+        if SCENE in index.names:  # trials of a scene are not independent: their median counts once
+            differences = differences.groupby(level=SCENE).median()
+        values = differences.to_numpy()
         ends = partial(median_interval, values, kind=kind)
         value = float(np.median(values)) if len(values) else float("nan")
         return Estimate(value, len(values), ends, at or {}, method)
-    index = differences.index
+    values = differences.to_numpy()
     scenes = index.get_level_values(SCENE) if SCENE in index.names else None
 
     def ends_of_mean(level: float) -> tuple[float, float]:

@@ -369,14 +369,18 @@ def test_no_trial_exceeds_a_bound_point_by_point():
     assert by_point["verdict"] == "partly"
 
 
-def test_lower_compares_the_values_of_one_data_set():
-    tables = {"e": trials({"a": 0.1, "b": 0.2, "c": 0.3}, n=1, spread=0.0)["e"].query("d == 1")}
-    lower = {"kind": "lower", "against": ["c"]}
-    assert verdict(lower, tables)["verdict"] == "reproduced"
-    upper = {**lower, "method": "b", "against": ["a"]}
-    assert verdict(upper, tables)["verdict"] == "not reproduced"
-    tie = {"e": trials({"a": 0.2, "c": 0.2}, n=1, spread=0.0)["e"].query("d == 1")}
-    assert verdict(lower, tie)["verdict"] == "not reproduced"
+def test_a_median_counts_trials_of_a_scene_as_one():
+    """Nine of twelve trials are lower, but they are of one scene; the other three are of three."""
+    table = trials({"a": 0.1, "b": 0.2}, n=12, spread=0.0)["e"].query("d == 1").copy()
+    others = table["trial"] >= 9
+    table.loc[others & (table["method"] == "a"), "error"] = 0.3
+    check = {"against": ["b"], "statistic": "median"}
+    assert "lower by 0.1" in verdict({**LOWEST, **check}, {"e": table})["decided_by"]
+    scenes = table["trial"].where(others, 0).astype(str)
+    assert (
+        "higher by 0.1"
+        in verdict({**LOWEST, **check}, {"e": table.assign(scene=scenes)})["decided_by"]
+    )
 
 
 def test_substitutes_and_missing_results_are_not_judged():
@@ -473,7 +477,7 @@ def test_one_trial_has_no_interval():
 def test_select_by_an_unknown_column_is_named():
     table = trials({"a": 0.1})["e"]
     assert len(select(table, "d=1")) == 50
-    assert len(select(table, "d=2|1")) == 50
+    assert len(select(table, "d=2|1")) == 100
     with pytest.raises(ValueError, match="'x=1'; the columns are"):
         select(table, "x=1")
 
