@@ -223,7 +223,8 @@ def kmeans_on_devices(
     `privclust.sketches.corrected_sigma_xi`), for replace-one; or, with `delta` > 0, Gaussian noise
     on one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
-    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7) (NaN for Gaussian
+    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7), and ``of_masks``,
+    the variance that masks add to a sketch relative to that of its noise (both NaN for Gaussian
     noise); ``regime``, see `privclust_papers.ckm.data.budget_regime`.
     """
     if delta > 0.0 and n_devices > 1:
@@ -244,12 +245,15 @@ def kmeans_on_devices(
         sums = first.sums + parts.sum(axis=0).view(np.complex128)
         return replace(first, sums=sums, noise=replace(first.noise, n_parts=n_devices))
 
-    attained = math.nan
+    attained = of_masks = math.nan
     if not delta:
         sigma_xi = corrected_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
         attained = attained_snr(r / m, sigma_xi, n)
+        # eq. (6): masks add (1 / alpha_r - 1) / n to the variance, noise sigma_xi^2 / (alpha_r n)
+        of_masks = (1.0 - r / m) / sigma_xi**2
     return {
         "centers": sketching.centers(r, noisy),
         "snr_attained": np.float64(attained),
+        "of_masks": np.float64(of_masks),
         "regime": budget_regime(epsilon),
     }

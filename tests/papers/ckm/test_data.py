@@ -228,6 +228,17 @@ def test_regimes_are_those_of_section_5(params, regime):
     assert fitted(kmeans_at_snr, params, point)["regime"] == regime
 
 
+def test_the_variance_of_masks_is_that_of_eq_7():
+    """(1 - alpha_r) n epsilon^2 / (32 alpha_r m^2), for n rows on one device."""
+    n, m, epsilon = POINT["n_samples"], POINT["n_frequencies"], 0.3
+    full, masked = (
+        fitted(kmeans_on_devices, {"epsilon": epsilon, "alpha_r": alpha_r})
+        for alpha_r in (1.0, 0.5)
+    )
+    assert full["of_masks"] == 0.0
+    assert masked["of_masks"] == pytest.approx(0.5 * n * epsilon**2 / (32.0 * 0.5 * m**2))
+
+
 def test_the_regime_of_a_private_fit_is_the_papers():
     budgets = (1e-4, 3e-3, 0.01, 0.03, 1.0)
     assert [compression.budget_regime(epsilon) for epsilon in budgets] == [0, 0, 1, 2, 2]
