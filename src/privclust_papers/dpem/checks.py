@@ -21,6 +21,7 @@ from privclust_papers.shared.statements import Check, Setting, without_rows
 
 _DRAWS = 20_000  # random neighbours in one search
 _RULE_DELTA = 0.01  # of advanced composition
+_CHANGED = 1e-9  # of a sum of squares: a change that is not rounding
 _DELTAS = {"1e4": 1e-4, "1e6": 1e-6}
 
 
@@ -218,6 +219,16 @@ def _wishart_excluded(setting: Setting, rng: np.random.Generator) -> float:
     return float((np.linalg.eigvalsh(outputs - neighbour)[:, 0] < 0.0).mean())
 
 
+def _covariances_changed(setting: Setting, rng: np.random.Generator) -> float:
+    """Appendix B: half the number of Gaussians whose covariance one row changes, minus 1.
+
+    At a given N_k and mean, as in eq. (25). With two Gaussians the statement cannot fail.
+    """
+    rows, weights = _neighbours(rng, setting["n_features"], max(setting["n_components"], 3))
+    one, other = ((r**2).sum(axis=1)[:, None] * w for r, w in zip(rows, weights, strict=True))
+    return float((np.abs(one - other) > _CHANGED).sum(axis=1).max()) / 2.0 - 1.0
+
+
 def _mean_bound(norm: int, prior: float) -> Callable[[Setting], float]:
     def bound(setting: Setting) -> float:
         largest = 2.0 * math.sqrt(setting["n_features"]) if norm == 1 else 2.0
@@ -239,6 +250,7 @@ STATEMENTS: dict[str, Check] = {
     "means_l2_map": _largest_change(_means_change(2, 1.0), _mean_bound(2, 1.0)),
     "trace": _largest_change(_trace_change, lambda s: 1.0 / s["n_effective"]),
     "trace_map": _largest_change(_map_trace_change, _map_trace_bound),
+    "two_covariances": _covariances_changed,
     "gamma_private": _gamma_excluded,
     "wishart_private": _wishart_excluded,
 }

@@ -10,7 +10,7 @@ from privclust_papers.dpem.checks import STATEMENTS
 from privclust_papers.pipeline.runner import TrialStreams
 from privclust_papers.shared.statements import evaluate_numbers, measure_excess
 
-HOLD = set(STATEMENTS) - {"trace_map", "gamma_private", "wishart_private"}
+HOLD = set(STATEMENTS) - {"trace_map", "two_covariances", "gamma_private", "wishart_private"}
 
 
 def streams(trial, point):
@@ -34,6 +34,12 @@ def test_what_holds_is_not_exceeded(statement):
 @pytest.mark.parametrize("statement", ["weights", "means_l2", "trace", "failure_jointly"])
 def test_bounds_are_attained_by_the_search(statement):
     assert max(excess(statement, trial)[0] for trial in range(6)) > -0.01
+
+
+def test_a_row_changes_the_covariances_of_all_gaussians():
+    for trial in range(4):
+        found, setting = excess("two_covariances", trial)
+        assert found == max(setting["n_components"], 3) / 2.0 - 1.0
 
 
 def test_gamma_noise_excludes_a_neighbour_as_often_as_derived():
