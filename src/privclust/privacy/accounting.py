@@ -38,7 +38,6 @@ _MOST_STEPS = 1_000_000  # in all losses together; coarser steps are also valid
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
 _LARGEST_BUDGET = 1e300  # larger budgets are reduced to this: squares of shares are floats
 _MOST_NOISE = 1e150  # in units of the sensitivity: the zCDP of more noise underflows
-_LARGEST_EXPONENT = 700.0  # its exponential is a float
 _LEAST_PLD_DELTA = 1e-10  # below this, rounding errors of a convolution may matter
 _ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
 LAPLACE_STEP = 2.0**-20
@@ -218,8 +217,7 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
 
     DP-EM, eq. (31): :math:`\epsilon' = \epsilon / (2 \sqrt{2 n \log(1 / \delta_1)})`, with
     ``n = (2 K + 1) J``. Pure perturbations then compose to (epsilon, delta_1)-DP, as long as
-    epsilon is below 1 (Dwork and Roth, Corollary 3.21); see `advanced_composition` for larger
-    epsilon.
+    epsilon is below 1 (Dwork and Roth, Corollary 3.21).
 
     Examples
     --------
@@ -228,22 +226,6 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
     """
     check_budget(epsilon, delta)
     return epsilon / (2.0 * math.sqrt(-2.0 * n * math.log(delta)))
-
-
-def advanced_composition(epsilon: float, delta: float, n: int) -> float:
-    r"""Return epsilon of n epsilon-DP releases at ``delta``, by advanced composition.
-
-    Dwork and Roth, Theorem 3.20:
-    :math:`\sqrt{2 n \log(1/\delta)} \epsilon + n \epsilon (e^{\epsilon} - 1)`.
-
-    Examples
-    --------
-    >>> advanced_composition(advanced_share(0.9, 0.01, 70), 0.01, 70) <= 0.9
-    True
-    """
-    check_budget(epsilon, delta)
-    growth = math.expm1(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf
-    return math.sqrt(-2.0 * n * math.log(delta)) * epsilon + n * epsilon * growth
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

@@ -13,11 +13,9 @@ that need different scales are divided by them first and multiplied afterwards.
 from privclust.privacy.measurements._calibration import (
     analytic_gaussian_sigma,
     claimed_rho,
-    classical_gaussian_sigma,
     gaussian_part,
     gaussian_share,
     largest_share,
-    mod_sulq_scale,
     second_moment_noise,
     share_of_rho,
 )
@@ -40,11 +38,9 @@ __all__ = [
     "Wishart",
     "analytic_gaussian_sigma",
     "claimed_rho",
-    "classical_gaussian_sigma",
     "gaussian_part",
     "gaussian_share",
     "largest_share",
-    "mod_sulq_scale",
     "second_moment_noise",
     "share_of_rho",
 ]

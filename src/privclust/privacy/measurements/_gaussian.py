@@ -87,7 +87,9 @@ class Gaussian(ForSensitivity):
     ) -> Self:
         """Return the noise of the classical formula, at any epsilon, with its zCDP parameter.
 
-        See `classical_gaussian_sigma`; its (epsilon, delta) is proved only up to epsilon = 1.
+        ``sigma = c Delta / epsilon`` with ``c^2 = 2 ln(1.25 / delta)`` (Dwork and Roth 2014,
+        Theorem A.1; the private EM paper uses it for means). Its (epsilon, delta) is proved only up
+        to epsilon = 1; `analytic_gaussian_sigma` needs less noise and holds for every epsilon.
         """
         check_real("epsilon", epsilon)
         c = gaussian_constant(delta)
