@@ -70,14 +70,19 @@ class Loss:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("rho", "epsilon", "delta"):
-            if not getattr(self, name) >= 0:  # NaN is not
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        check_not_negative(self, ("rho", "epsilon", "delta"))
 
     @property
     def is_nothing(self) -> bool:
         """Whether the release adds nothing to the loss of others."""
         return self.rho == self.epsilon == self.delta == 0.0
+
+
+def check_not_negative(numbers: object, names: Iterable[str]) -> None:
+    """Raise a ValueError that names an attribute if it is below 0 or NaN."""
+    for name in names:
+        if not getattr(numbers, name) >= 0:  # NaN is not
+            raise ValueError(f"{name} must not be negative, got {getattr(numbers, name)!r}")
 
 
 def pure_rho(epsilon: float) -> float:

@@ -180,8 +180,10 @@ class SymmetricGaussian(Gaussian):
         result[:, columns, rows] = noisy
         return result
 
-    def _numbers(self) -> dict[str, float]:
-        return super()._numbers() | {"off_diagonal": self.sigma / self.weight}
+    @property
+    def off_diagonal(self) -> float:
+        """Standard deviation of the noise off the diagonal."""
+        return self.sigma / self.weight
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,3 @@ class SmoothGaussian(Measurement):
         """Return a value with noise; see `Measurement.release`."""
         array = np.asarray(real_array("value", value))
         return noise.add_gaussian(array, self.scale, source) if self.scale > 0 else array
-
-    def _numbers(self) -> dict[str, float]:
-        names = ("alpha", "beta", "n_coordinates")
-        return super()._numbers() | {name: getattr(self, name) for name in names}
