@@ -395,7 +395,8 @@ class Guarantee:
             guarantee = cls(**{**values, "releases": releases, "caveats": caveats})
         except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"these are not the values of a guarantee: {error}") from None
-        for part in (guarantee, *releases, *(one.loss for one in releases if one.loss)):
+        parts: list[Any] = [guarantee, *releases, *(one.loss for one in releases if one.loss)]
+        for part in parts:
             for item in fields(part):
                 _check_type(item.name, getattr(part, item.name), str(item.type))
         for caveat in caveats:

@@ -19,6 +19,8 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
     The two data sets have independent streams and take turns, so that a mechanism that drifts or
     keeps a state does so for both.
     """
+    if not callable(mechanism):
+        raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
     pair, streams = (data, neighbour), rng.spawn(2)
     name, batched = name_of(mechanism), getattr(mechanism, "many", None)
     if batched is not None:
