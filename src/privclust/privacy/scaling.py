@@ -20,7 +20,6 @@ import numpy as np
 _MEAN = 3e-5  # tolerance of a mean, in deviations, for rounding in single precision
 _DEVIATION = 2e-7  # tolerance of a deviation: rounding is about 6e-8
 _FEWEST = 3  # two opposite rows of equal length are not unusual
-_BLOCK = 1 << 16  # rows of a column that are copied together
 
 
 def is_standardised(X: np.ndarray) -> bool:
@@ -80,11 +79,6 @@ def is_standardised(X: np.ndarray) -> bool:
 
 def _moments(column: np.ndarray) -> tuple[float, float, bool]:
     """Return mean and mean square, in double precision, and whether all entries are equal."""
-    total, squares, is_constant = 0.0, 0.0, True
+    entries = column.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(column), _BLOCK):
-            block = column[start : start + _BLOCK].astype(np.float64)
-            total += block.sum()
-            squares += (block * block).sum()
-            is_constant = is_constant and bool((block == column[0]).all())
-    return total / len(column), squares / len(column), is_constant
+        return entries.mean(), np.square(entries).mean(), bool((entries == entries[0]).all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from privclust.core.hints import RandomState
@@ -143,11 +144,9 @@ def audit_mechanism(
         raise ValueError(f"closeness must be at most 1, got {closeness!r}")
     claim = Claim(epsilon, delta, confidence)
     check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
-    how = mechanism, data, neighbour, claim, n_trials, statistic, random_state
+    audit = partial(_anytime.audited, closeness=closeness) if stopping == "anytime" else audited
     watched = progress or (lambda n_runs: None)
-    if stopping == "anytime":
-        return _anytime.audited(*how, watched, closeness)
-    return audited(*how, watched)
+    return audit(mechanism, data, neighbour, claim, n_trials, statistic, random_state, watched)
 
 
 def audited(

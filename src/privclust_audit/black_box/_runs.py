@@ -114,22 +114,14 @@ def _batch(outputs, size: int) -> np.ndarray:
 
 def _stack(outputs: list) -> np.ndarray:
     """Return one array of a list of outputs, which must all have the same shape."""
-    first = _array(outputs[0])
-    stacked = [first]
-    for output in outputs[1:]:
-        array = _array(output)
-        if array.shape != first.shape:
-            raise _varying(first.shape, array.shape)
-        stacked.append(array)
-    return np.stack(stacked)
-
-
-def _array(output) -> np.ndarray:
-    """An output as an array; ragged ones have no shape at all."""
     try:
-        return np.asarray(output)
-    except ValueError as error:
+        arrays = [np.asarray(output) for output in outputs]
+    except ValueError as error:  # ragged ones have no shape at all
         raise ValueError(f"an output of the mechanism is no array: {error}") from None
+    for array in arrays:
+        if array.shape != arrays[0].shape:
+            raise _varying(arrays[0].shape, array.shape)
+    return np.stack(arrays)
 
 
 def _varying(first: tuple, other: tuple) -> ValueError:

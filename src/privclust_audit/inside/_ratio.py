@@ -166,7 +166,7 @@ class Shift:
         weight = () if kind is Laplace else (self.weight,)
         value = _times(self.values[which], n)
         released = kind.release(self.noise, value, rng, *weight)  # type: ignore[arg-type]
-        noise = (released - _floats(self.values[which])) * self.weight / self.noise.scale
+        noise = (released - np.asarray(self.values[which])) * self.weight / self.noise.scale
         sign = 1.0 if which == 0 else -1.0
         gap = sign * self.change  # the release minus the other value and the noise
         both = (noise**2, (noise + gap) ** 2) if kind is Gaussian else np.abs((noise, noise + gap))
@@ -220,7 +220,7 @@ def _known(release: RecordedRelease) -> Measurement:
 def _ratio(own: RecordedRelease, other: RecordedRelease) -> float:
     noise = _known(own)
     gaps = (
-        (np.asarray(own.released) - _floats(one.value)) * own.weight / noise.scale
+        (np.asarray(own.released) - np.asarray(one.value)) * own.weight / noise.scale
         for one in (own, other)
     )
     ours, theirs = gaps
@@ -233,11 +233,6 @@ def _moved(one: Any, other: Any) -> np.ndarray:
     if isinstance(one, FixedPoint):
         return np.ldexp((one.integers - other.integers).astype(float), -one.bits)
     return np.asarray(one, dtype=float) - np.asarray(other, dtype=float)
-
-
-def _floats(value: Any) -> np.ndarray:
-    is_fixed = isinstance(value, FixedPoint)
-    return np.ldexp(value.integers.astype(float), -value.bits) if is_fixed else np.asarray(value)
 
 
 def _times(value: Any, n: int) -> Any:
