@@ -21,6 +21,7 @@ from typing import Any
 from privclust.core.files import write_text
 
 _FORMAT = "privclust budget 2"
+_WITHOUT_CHAIN = "privclust budget 1"
 _SEEN: dict[str, tuple[int, str]] = {}  # newest state that this process saw, by name of the ledger
 
 
@@ -104,6 +105,12 @@ def _load(path: Path) -> tuple[dict[str, Any], list[str]]:
                     "others"
                 )
             content = json.load(file)
+        if content["format"] == _WITHOUT_CHAIN:
+            raise BudgetError(
+                f"{path}: has the older format, which does not show that entries were removed; "
+                "begin a new ledger with the same limits at another path, and spend there each "
+                'entry of this one: Guarantee.from_dict(entry) for entry in its "entries"'
+            )
         if content["format"] != _FORMAT or not re.fullmatch("[0-9a-f]{32}", content["id"]):
             raise damaged(path, "its format is not known")
         chain = _chain(path, content)

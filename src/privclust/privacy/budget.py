@@ -155,7 +155,8 @@ class Budget:
         ------
         BudgetError
             If the file is damaged (it is never replaced), is older than a copy already seen, has a
-            second name (a hard link) or other limits; or if there is neither a file nor a limit.
+            second name (a hard link), has the format of 0.1.0 or other limits; or if there is
+            neither a file nor a limit.
         """
         path = Path(path).resolve()
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}

@@ -274,10 +274,15 @@ def test_a_chain_that_was_written_anew_is_refused(ledger, monkeypatch):
     refused(ledger, "older or another copy")
 
 
-def test_another_format_is_refused(ledger):
-    content = json.loads(ledger.path.read_text()) | {"format": "privclust budget 1"}
+def test_the_older_format_says_what_to_do(ledger, tmp_path):
+    entries = [entry.as_dict() for entry in ledger.entries]
+    content = {"format": "privclust budget 1", "epsilon": 9, "entries": entries, "sha256": "0"}
     ledger.path.write_text(json.dumps(content))
-    refused(ledger, "its format is not known")
+    refused(ledger, "older format.*begin a new ledger")
+    new = Budget.open(tmp_path / "new.json", epsilon=9)
+    for entry in json.loads(ledger.path.read_text())["entries"]:  # as the message says
+        new.spend(Guarantee.from_dict(entry))
+    assert new.spent == 3
 
 
 def test_entries_are_chained(ledger):
