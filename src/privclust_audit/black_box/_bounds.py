@@ -54,8 +54,10 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
     The divergence of the two outputs is at least that of the Bernoulli distributions p and p' of
     "A or not", :math:`\ln(p^a p'^{1-a} + (1-p)^a (1-p')^{1-a}) / (a-1)` (data processing). This
     grows with p and falls with p' if p > p'. The result is the larger of the two directions, both
-    covered by a claim; 0 if low <= high.
+    covered by a claim; 0 if low <= high. A ValueError is raised unless the order is finite and
+    above 1.
     """
+    check_real("order", order, above=1.0)
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     low, high = np.where(low > high, [low, high], 0.5)  # equal distributions: no divergence
     with np.errstate(divide="ignore"):
@@ -64,11 +66,6 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
         np.logaddexp(*(order * one + (1.0 - order) * other)) for one, other in (logs, logs[::-1])
     ]
     return np.maximum(np.max(moments, axis=0), 0.0) / (order - 1.0)
-
-
-def check_order(order) -> None:
-    """Raise a ValueError unless `order` is an order of a Renyi divergence, finite and above 1."""
-    check_real("order", order, above=1.0)
 
 
 @dataclass(frozen=True)
@@ -194,7 +191,6 @@ def renyi_bound_from_counts(
     >>> round(bound, 2)
     2.07
     """
-    check_order(order)
     alpha = Claim(0.0, 0.0, confidence).alpha
     low, high = _probabilities(hits, draws, other_hits, other_draws, alpha / 4)
     return float(renyi_bound(low, high, order).max())
