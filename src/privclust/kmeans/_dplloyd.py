@@ -31,7 +31,7 @@ from privclust.privacy.bounds import (
     uniform_in_cube,
 )
 from privclust.privacy.estimator import PrivateEstimator
-from privclust.privacy.groups import by_size, checked_groups, weighted_sums
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, Measurement, gaussian_share
 from privclust.privacy.noise import noise_source, unprotected_generator
@@ -265,7 +265,8 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         units of the domain: the radius of the ball, or the half-widths of the box.
         """
         rows, domain, _ = self._domain(X)
-        parts = by_size(checked_groups(groups, X), rows)
+        own = None if groups is None else Groups.of(groups, len(X))
+        parts = by_size(own, rows)
         return _released(parts, domain, centers), self._noise(domain, X.shape[1])
 
     def _check_noise(self, counts, noise, domain):

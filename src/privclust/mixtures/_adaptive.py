@@ -206,7 +206,7 @@ class FitPlan:
         return cls(sketches, weights, weights.noise(of_each, n_iter))
 
     def statements(self) -> list[Release]:
-        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity:.4g}"
+        words = "sigma {scale:.4g} on weighted sums of sensitivity {sensitivity.value:.4g}"
         return [
             self.sketches.pilot.statement("pilot sketch"),
             self.sketches.clusters.statement("sketch"),

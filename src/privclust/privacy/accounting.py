@@ -38,7 +38,6 @@ _MOST_STEPS = 1_000_000  # in all losses together; coarser steps are also valid
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
 _LARGEST_BUDGET = 1e300  # larger budgets are reduced to this: squares of shares are floats
 _MOST_NOISE = 1e150  # in units of the sensitivity: the zCDP of more noise underflows
-_LARGEST_EXPONENT = 700.0  # its exponential is a float
 _LEAST_PLD_DELTA = 1e-10  # below this, rounding errors of a convolution may matter
 _ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
 LAPLACE_STEP = 2.0**-20
@@ -71,14 +70,19 @@ class Loss:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("rho", "epsilon", "delta"):
-            if not getattr(self, name) >= 0:  # NaN is not
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        check_not_negative(self, ("rho", "epsilon", "delta"))
 
     @property
     def is_nothing(self) -> bool:
         """Whether the release adds nothing to the loss of others."""
         return self.rho == self.epsilon == self.delta == 0.0
+
+
+def check_not_negative(numbers: object, names: Iterable[str]) -> None:
+    """Raise a ValueError that names an attribute if it is below 0 or NaN."""
+    for name in names:
+        if not getattr(numbers, name) >= 0:  # NaN is not
+            raise ValueError(f"{name} must not be negative, got {getattr(numbers, name)!r}")
 
 
 def pure_rho(epsilon: float) -> float:
@@ -218,8 +222,7 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
 
     DP-EM, eq. (31): :math:`\epsilon' = \epsilon / (2 \sqrt{2 n \log(1 / \delta_1)})`, with
     ``n = (2 K + 1) J``. Pure perturbations then compose to (epsilon, delta_1)-DP, as long as
-    epsilon is below 1 (Dwork and Roth, Corollary 3.21); see `advanced_composition` for larger
-    epsilon.
+    epsilon is below 1 (Dwork and Roth, Corollary 3.21).
 
     Examples
     --------
@@ -228,22 +231,6 @@ def advanced_share(epsilon: float, delta: float, n: int) -> float:
     """
     check_budget(epsilon, delta)
     return epsilon / (2.0 * math.sqrt(-2.0 * n * math.log(delta)))
-
-
-def advanced_composition(epsilon: float, delta: float, n: int) -> float:
-    r"""Return epsilon of n epsilon-DP releases at ``delta``, by advanced composition.
-
-    Dwork and Roth, Theorem 3.20:
-    :math:`\sqrt{2 n \log(1/\delta)} \epsilon + n \epsilon (e^{\epsilon} - 1)`.
-
-    Examples
-    --------
-    >>> advanced_composition(advanced_share(0.9, 0.01, 70), 0.01, 70) <= 0.9
-    True
-    """
-    check_budget(epsilon, delta)
-    growth = math.expm1(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf
-    return math.sqrt(-2.0 * n * math.log(delta)) * epsilon + n * epsilon * growth
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

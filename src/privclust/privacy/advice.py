@@ -32,22 +32,28 @@ def less_noise(ratio: float, how: str) -> str:
     return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""
 
 
-def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[str, ...]:
-    """Return the reasons why a guarantee is weak; empty if it is not.
+def noted(guarantee: Guarantee, n_records: int | None) -> Guarantee:
+    """Return a guarantee with caveats if it is weak, and warn.
 
     Parameters
     ----------
-    epsilon, delta : float
-        Parameters of the guarantee; epsilon in nats.
+    guarantee : Guarantee
     n_records : int or None
         The number of records, if it is public.
 
-    Examples
-    --------
-    >>> weak_points(1.0, 1e-6, 1000), len(weak_points(20.0, 0.01, 1000))
-    ((), 2)
+    Returns
+    -------
+    Guarantee
+        The same one if its epsilon is at most `LARGEST_EPSILON`, and its delta below one over
+        `n_records`.
+
+    Warns
+    -----
+    WeakGuaranteeWarning
     """
-    points = []
+    if guarantee.definition not in ("pure", "approximate"):
+        return guarantee
+    epsilon, delta, points = guarantee.epsilon, guarantee.delta, []
     if epsilon > LARGEST_EPSILON:
         points.append(
             f"weak: an epsilon of {epsilon:.4g} allows the probability of any outcome to grow by a "
@@ -58,17 +64,6 @@ def weak_points(epsilon: float, delta: float, n_records: int | None) -> tuple[st
             f"weak: a delta of {delta:g} is at least one over the {n_records:,} records: "
             "publishing one record as it is would be allowed"
         )
-    return tuple(points)
-
-
-def noted(guarantee: Guarantee, n_records: int | None) -> Guarantee:
-    """Return a guarantee with a caveat if it is weak, and warn.
-
-    Parameters are those of `weak_points`.
-    """
-    if guarantee.definition not in ("pure", "approximate"):
-        return guarantee
-    points = weak_points(guarantee.epsilon, guarantee.delta, n_records)
     if not points:
         return guarantee
     warn_caller("; ".join(points), WeakGuaranteeWarning)

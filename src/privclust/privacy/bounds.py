@@ -355,11 +355,10 @@ def checked_box(bounds: Bounds, n_features: int) -> Box:
     >>> checked_box([(0, 100), (50, 200)], 2).high
     array([100., 200.])
     """
+    corners = _corners(bounds, n_features)
     try:
-        low, high = (np.array(bound, dtype=np.float64) for bound in _corners(bounds, n_features))
+        low, high = (np.array(bound, dtype=np.float64) for bound in corners)
         low, high = (np.broadcast_to(bound, (n_features,)).copy() for bound in (low, high))
-    except _AmbiguousError:
-        raise
     except (TypeError, ValueError):
         raise ValueError(
             f"bounds must be (low, high), numbers or arrays of shape ({n_features},), or a list of "
@@ -382,24 +381,23 @@ def _corners(bounds: Any, n_features: int) -> Any:
     For two features the types decide: ``[(0, 100), (50, 200)]`` are pairs, and
     ``([0, 50], [100, 200])`` is (low, high); a ValueError is raised for ambiguous bounds.
     """
-    parts = list(bounds)
-    if len(parts) != n_features or any(np.shape(part) != (2,) for part in parts):
+    try:
+        parts = list(bounds)
+        if len(parts) != n_features or any(np.shape(part) != (2,) for part in parts):
+            return bounds
+    except (TypeError, ValueError):  # no sequence, or ragged
         return bounds
     if n_features == 2:
         of_tuples = [isinstance(part, tuple) for part in parts]
         if isinstance(bounds, tuple) and not any(of_tuples):
             return bounds
         if not (isinstance(bounds, list) and all(of_tuples)):
-            raise _AmbiguousError(
+            raise ValueError(
                 "bounds of two features may be pairs or (low, high): give pairs as a list of "
                 "tuples, [(0, 100), (50, 200)], or (low, high) as a tuple of lists, "
                 f"([0, 50], [100, 200]); got {bounds!r}"
             )
     return tuple(zip(*parts, strict=True))
-
-
-class _AmbiguousError(ValueError):
-    """Bounds that may be read in two ways."""
 
 
 def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:

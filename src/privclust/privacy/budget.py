@@ -155,8 +155,8 @@ class Budget:
         ------
         BudgetError
             If the file is damaged (it is never replaced), is older than a copy already seen, has a
-            second name (a hard link), has the older format without digests, or has other limits; or
-            if there is neither a file nor a limit.
+            second name (a hard link), has the format of 0.1.0 or other limits; or if there is
+            neither a file nor a limit.
         """
         path = Path(path).resolve()
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
@@ -208,20 +208,13 @@ class Budget:
         """Composed epsilon at the ledger's delta, or rho for a ledger in rho."""
         return self._cost(self.entries)
 
-    def remaining(self, delta: float | None = None) -> float:
+    def remaining(self) -> float:
         """Return the budget left: the limit minus the budget spent, at least 0.
 
         A fit that asks for this or less, without a delta, is always accepted. One that asks for
         slightly more may be, because Gaussian noise composes better than by addition.
-
-        Parameters
-        ----------
-        delta : float or None
-            In [0, 1): where epsilon is evaluated; None takes the ledger's. Not for a ledger in rho.
         """
-        if delta is not None and self.rho is not None:
-            raise ValueError("delta: a ledger in rho has none")
-        return max(0.0, self._limit - self._cost(self.entries, delta))
+        return max(0.0, self._limit - self._cost(self.entries))
 
     def spend(self, guarantee: Guarantee) -> None:
         """Charge a guarantee only to this ledger, such as that of a release by other software.
@@ -293,17 +286,16 @@ class Budget:
         start = Guarantee.of((), definition, self.neighbours, delta=self.delta)
         return start.compose(*(replace(entry, delta=self.delta) for entry in entries))
 
-    def _cost(self, entries: tuple[Guarantee, ...], delta: float | None = None) -> float:
-        """Epsilon or rho of a composition; infinite if it has none at this delta."""
+    def _cost(self, entries: tuple[Guarantee, ...]) -> float:
+        """Epsilon or rho of a composition; infinite if it has none at the ledger's delta."""
         counts = Counter()  # group equal losses: a search of many fits is composed at once
         for loss in (loss for entry in entries for loss in entry.losses):
             counts[replace(loss, count=1)] += loss.count
         losses = [replace(loss, count=count) for loss, count in counts.items()]
-        delta = self.delta if delta is None else delta
         if self.rho is not None:
             return math.inf if any(loss.delta for loss in losses) else total_rho(losses)
-        if delta:
-            return composed_epsilon(losses, delta)
+        if self.delta:
+            return composed_epsilon(losses, self.delta)
         return math.inf if any(loss.delta for loss in losses) else total_epsilon(losses)
 
     def _extended(self, guarantee: Guarantee) -> tuple[Guarantee, ...]:
@@ -418,11 +410,11 @@ def _tell_workers() -> None:
     else:
         os.environ.pop(_VARIABLE, None)
     # Workers that joblib keeps alive have read the environment at their start: unless restarted,
-    # they would fit without a ledger. `get_reusable_executor().shutdown()`, the public way, first
-    # starts a pool if there is none.
-    pool = sys.modules.get("joblib.externals.loky.reusable_executor")
-    if getattr(pool, "_executor", None) is not None:
-        pool._executor.shutdown(wait=True)
+    # they would fit without a ledger.
+    if "joblib" in sys.modules:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True)
 
 
 def _process() -> str:

@@ -22,13 +22,13 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from privclust.core.validation import check_parameters
 from privclust.core.warn import warn_caller
-from privclust.privacy.advice import weak_points
+from privclust.privacy.advice import noted
 from privclust.privacy.budget import charge
 from privclust.privacy.groups import Groups, person_codes, unit_of, whole_rows
-from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release, WeakGuaranteeWarning
+from privclust.privacy.guarantee import Guarantee, PrivacyLeakWarning, Release
 from privclust.privacy.left_out import LeftOutCount, NoisyCount, PrivateRecords
 from privclust.privacy.noise import NoiseSource, is_seeded
-from privclust.privacy.scaling import warn_if_standardised
+from privclust.privacy.scaling import is_standardised
 from privclust.privacy.sensitivity import Neighbours
 from privclust.records.columns import is_frame
 from privclust.records.errors import ReadingError, UnreadableCellError
@@ -51,6 +51,11 @@ OF_LISTS = (
     "rows, or two such numbers of columns, is outside the guarantee"
 )
 ERRORS_TELL = "an error for rows outside the bounds reveals them: it is outside the guarantee"
+_SCALED = (
+    "X has means of 0 and deviations of 1: it seems to be scaled by its own statistics, as by "
+    "StandardScaler, which the guarantee does not cover. Scale by bounds known without the data: "
+    "privclust.preprocessing.BoundsScaler"
+)
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,19 +86,15 @@ def _note_points(estimator: Any) -> None:
     guarantee = getattr(estimator, "guarantee_", None)
     if guarantee is None:
         return
-    of_list = (OF_LISTS,) if getattr(estimator, "_reads_list", False) else ()
-    points: tuple[str, ...] = ()
-    if guarantee.definition in ("pure", "approximate"):
-        n_records = getattr(estimator, "_n_public", None)
-        points = tuple(weak_points(guarantee.epsilon, guarantee.delta, n_records))
-    if not (points or of_list):
+    stated = noted(guarantee, getattr(estimator, "_n_public", None))
+    if getattr(estimator, "_reads_list", False):
+        caveats = dict.fromkeys((*stated.caveats, OF_LISTS))
+        stated = replace(stated, caveats=tuple(caveats))
+    if stated is guarantee:
         return
-    caveats = dict.fromkeys((*points, *guarantee.caveats, *of_list))
-    estimator.guarantee_ = replace(guarantee, caveats=tuple(caveats))
+    estimator.guarantee_ = stated
     if getattr(getattr(estimator, "sketch_", None), "guarantee", None) is not None:
-        estimator.sketch_ = replace(estimator.sketch_, guarantee=estimator.guarantee_)
-    if points:
-        warn_caller("; ".join(points), WeakGuaranteeWarning)
+        estimator.sketch_ = replace(estimator.sketch_, guarantee=stated)
 
 
 def _forget(estimator: Any, names: Iterable[str]) -> None:
@@ -366,22 +367,21 @@ def private_records(
         width=width,
     )
     is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
-    if reset and is_bounded and getattr(estimator, "epsilon", 1.0) is not None:
-        warn_if_standardised(rows)
-    is_counted = None
+    is_private = getattr(estimator, "epsilon", 1.0) is not None
+    if reset and is_bounded and is_private and is_standardised(rows):
+        warn_caller(_SCALED, PrivacyLeakWarning)
+    is_counted, own, n_records = None, None, len(rows)
     if takes_any and getattr(estimator, "missing", None) == "drop":
         is_counted = whole_rows(rows)
-    if groups is None:
-        _note_count(estimator, None if any_number else len(rows), reset)
-        kept = rows if is_counted is None or is_counted.all() else rows[is_counted]
-        return PrivateRecords(kept, rows, None, is_counted, len(rows))
-    codes, n_persons = person_codes(groups, len(rows))
-    is_somebodys = codes >= 0
-    _note_count(estimator, None, reset)
-    is_counted = is_somebodys if is_counted is None else is_counted & is_somebodys
-    of_rows = Groups.of_codes(codes[is_counted], n_persons)
-    kept = rows if is_counted.all() else rows[is_counted]
-    return PrivateRecords(kept, rows, of_rows, is_counted, n_persons)
+    if groups is not None:
+        codes, n_records = person_codes(groups, len(rows))
+        is_counted = codes >= 0 if is_counted is None else is_counted & (codes >= 0)
+        own = Groups.of_codes(codes[is_counted], n_records)
+    if reset and isinstance(estimator, PrivateEstimator):
+        is_public = groups is None and not any_number
+        estimator._n_public = n_records if is_public else None
+    kept = rows if is_counted is None or is_counted.all() else rows[is_counted]
+    return PrivateRecords(kept, rows, own, is_counted, n_records)
 
 
 def _declared_width(estimator: Any) -> int | None:
@@ -396,12 +396,6 @@ def _declared_width(estimator: Any) -> int | None:
     if sizes == {2} and isinstance(bounds, list):
         return len(bounds)  # pairs
     return max(sizes, default=None)
-
-
-def _note_count(estimator: Any, n_records: int | None, reset: bool) -> None:
-    """Keep the number of records if it is public, for `_note_weak_points`."""
-    if reset and isinstance(estimator, PrivateEstimator):
-        estimator._n_public = n_records
 
 
 def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
@@ -422,17 +416,13 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
 
 def check_finite(X: np.ndarray, may_be_infinite: bool = False, is_untyped: bool = False) -> None:
     """Raise a ReadingError if an entry is infinite or NaN (such as an entry that is no number)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum(dtype=np.float64)
-    if np.isfinite(total) or (may_be_infinite and not np.isnan(X).any()):
-        return
     if np.isnan(X).any():
         told = "X must hold finite real numbers, but contains NaN, or an entry that cannot be read"
         if is_untyped:
             rule = "an argument must be a string of a number, or a number"
             raise UnreadableCellError(f"{told} as a number: {rule}")
         raise ReadingError(f"{told} as a number")
-    if not np.isfinite(X).all():
+    if not may_be_infinite and not np.isfinite(X).all():
         raise ReadingError("X must hold finite real numbers, but contains infinity")
 
 
@@ -455,9 +445,8 @@ def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) ->
 def _without_entries(message: str) -> str:
     """Return a message of scikit-learn's without the entries that it quotes."""
     message = re.sub(r"\narray=.*?\.\n(?=Reshape)", "\n", message, flags=re.DOTALL)
-    return message.partition("not supported\n")[0] + "not supported" * (
-        "not supported\n" in message
-    )
+    head, quoting, _ = message.partition("not supported\n")
+    return head + quoting.rstrip("\n")
 
 
 def _one_type(X: ArrayLike, dtype: Any) -> Any:

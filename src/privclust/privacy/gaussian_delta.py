@@ -26,8 +26,6 @@ _SPARE_BITS = 40  # accurate bits of the difference
 _ROUNDING = 2.0**-48  # relative error of a ratio that the caller has computed in doubles
 _FURTHEST = 40.0  # Phi(-40) is less than any float
 _HUGE = 2.0**20  # arguments from which a bound on the second term is as good as its value
-_LARGEST_EXPONENT = 700.0  # its exponential is a float
-_NEAR = 1e-10  # usual relative error in doubles
 _SEARCH_STEPS = 44  # bisection steps after the power of 2: one part in 10^13
 
 
@@ -85,10 +83,7 @@ def least_sigma(epsilon: float, delta: float) -> float:
     >>> round(least_sigma(1.0, 1e-5), 4), f"{least_sigma(1e-12, 1e-100):.4g}"
     (3.7306, '1.964e+13')
     """
-    sigma = _least(
-        lambda value: is_private(1.0 / value, epsilon, delta),
-        lambda value: _in_doubles(1.0 / value, epsilon, delta),
-    )
+    sigma = _least(lambda value: is_private(1.0 / value, epsilon, delta))
     if not math.isfinite(sigma):
         raise ValueError(
             f"epsilon={epsilon!r} and delta={delta!r} need more noise than the largest float; ask "
@@ -111,36 +106,14 @@ def least_epsilon(rho: float, delta: float) -> float:
     ratio = math.sqrt(2.0) * math.sqrt(rho)  # rho may be close to the largest float
     if is_private(ratio, 0.0, delta):
         return 0.0
-    return _least(
-        lambda value: is_private(ratio, value, delta),
-        lambda value: _in_doubles(ratio, value, delta),
-    )
+    return _least(lambda value: is_private(ratio, value, delta))
 
 
-def _in_doubles(ratio: float, epsilon: float, delta: float) -> bool | None:
-    """Compute `is_private` in doubles: correct except near the border or for small delta."""
-    u, v = epsilon / ratio - ratio / 2.0, epsilon / ratio + ratio / 2.0
-    second = math.exp(min(epsilon, _LARGEST_EXPONENT)) * math.erfc(v / math.sqrt(2.0))
-    return math.erfc(u / math.sqrt(2.0)) - second <= 2.0 * delta
+def _least(holds: Callable[[float], bool]) -> float:
+    """Return the least positive float with a property that all larger ones have.
 
-
-def _least(holds: Callable[[float], bool], roughly: Callable[[float], bool]) -> float:
-    """Return the least positive float with a property that all larger ones have, from above.
-
-    `roughly` guesses the property. The result does not depend on it, but the time does: two values
-    around the guess decide for all values that do not lie between them.
+    By bisection, up to a part in 10^13 above.
     """
-    guess = _bisected(roughly)
-    fails, works = 0.0, math.inf
-    for value in (guess * (1.0 - _NEAR), guess * (1.0 + _NEAR)):
-        if 0.0 < value < math.inf:
-            fails, works = (fails, min(works, value)) if holds(value) else (value, works)
-    # values outside of (fails, works) need no exact check
-    return _bisected(lambda value: value >= works or (value > fails and holds(value)))
-
-
-def _bisected(holds: Callable[[float], bool]) -> float:
-    """Find the least by bisection, up to a part in 10^13 above."""
     low, high = -1022, 1024  # exponents of 2: it fails at the first and holds at the second
     while high - low > 1:
         middle = (low + high) // 2

@@ -190,11 +190,6 @@ def first_rows(groups: ArrayLike, most_rows: int) -> np.ndarray:
     return (ranks < most_rows) & (codes >= 0)
 
 
-def checked_groups(groups: ArrayLike | None, X: np.ndarray) -> Groups | None:
-    """Return the groups of the rows of X; None for None."""
-    return None if groups is None else Groups.of(groups, len(X))
-
-
 def unit_of(groups: Groups | str | None) -> str:
     """Return the protected unit, row or group; a column of a table may identify persons."""
     return ROW if groups is None else GROUP
@@ -241,19 +236,7 @@ def counted_rows(
 
 def whole_rows(rows: np.ndarray) -> np.ndarray:
     """Return which rows have no NaN, (n,)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(rows.sum()):  # one pass without a copy, for tables without any
-            return np.ones(len(rows), dtype=bool)
     return ~np.isnan(rows).any(axis=1)
-
-
-def number_of_records(X: np.ndarray, groups: Groups | None) -> int:
-    """Return the number of protected units: of rows, or of groups.
-
-    With groups, the number of rows is private for both relations, because groups may differ in
-    size.
-    """
-    return len(X) if groups is None else groups.count
 
 
 def with_groups(

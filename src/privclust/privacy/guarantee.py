@@ -9,7 +9,13 @@ from itertools import groupby
 from typing import Any
 
 from privclust.core.validation import check_integer, check_option, check_real
-from privclust.privacy.accounting import Loss, composed_epsilon, total_epsilon, total_rho
+from privclust.privacy.accounting import (
+    Loss,
+    check_not_negative,
+    composed_epsilon,
+    total_epsilon,
+    total_rho,
+)
 from privclust.privacy.groups import GROUP, ROW, UNITS
 from privclust.privacy.sensitivity import NORMS, Neighbours
 
@@ -31,9 +37,6 @@ class NoiseWarning(UserWarning):
 
 class WeakGuaranteeWarning(UserWarning):
     """A guarantee holds but is weak: its epsilon or delta is large."""
-
-
-_STATEMENT_TOLERANCE = 1e-6  # relative: releases of the accountant differ by less
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,7 @@ class Guarantee:
     def __post_init__(self) -> None:
         check_option("definition", self.definition, DEFINITIONS)
         check_option("unit", self.unit, tuple(UNITS))
-        for name in ("epsilon", "delta", "rho", "mu", "tau"):
-            if not getattr(self, name) >= 0:  # NaN is not
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        check_not_negative(self, ("epsilon", "delta", "rho", "mu", "tau"))
         object.__setattr__(self, "relation", Neighbours.of(self.relation, "relation"))
 
     @classmethod
@@ -191,14 +192,6 @@ class Guarantee:
         """Whether a finite run is private."""
         return self.definition not in ("none", "asymptotic")
 
-    def _restated(
-        self, releases: Sequence[Release], definition: str, relation: Neighbours, delta: float
-    ) -> Guarantee:
-        """Compose other releases, or in another definition; keep seed and caveats."""
-        rest = {name: getattr(self, name) for name in ("seeded", "caveats", "unit")}
-        rest["delta"] = delta
-        return Guarantee.of(releases, definition, relation, **rest)
-
     @property
     def losses(self) -> list[Loss]:
         """The loss of each release; empty if there is no guarantee."""
@@ -217,20 +210,6 @@ class Guarantee:
     def total_rho(self) -> float:
         """Sum of the zCDP parameters; infinite without a guarantee."""
         return total_rho(self.losses) if self._holds else math.inf
-
-    def to(self, definition: str, *, delta: float = 0.0) -> Guarantee:
-        """Return the same releases in another definition; ``"none"`` stays ``"none"``.
-
-        Examples
-        --------
-        >>> noise = Release("counts", "laplace", "scale 1", "by hand", Loss(0.5, epsilon=1.0))
-        >>> pure = Guarantee.of([noise], "pure", "add-remove")
-        >>> pure.to("cdp").mu, pure.to("zcdp").rho
-        (0.5, 0.5)
-        """
-        if not self._holds:
-            return self
-        return self._restated(self.releases, definition, self.relation, delta)
 
     def part(self, name: str) -> Guarantee:
         """Return the guarantee with the name of a part of the fit prefixed to each release.
@@ -252,9 +231,7 @@ class Guarantee:
         """
         if self.relation is Neighbours.REPLACE_ONE:
             return self
-        definition = self.definition if self._holds else "none"
-        releases = self._stepped(_STEPS_TO_REPLACE)
-        return self._restated(releases, definition, Neighbours.REPLACE_ONE, self.delta)
+        return self._in_steps(_STEPS_TO_REPLACE, Neighbours.REPLACE_ONE)
 
     def to_groups(self, most_rows: int) -> Guarantee:
         """Return the guarantee for all rows of a group with at most `most_rows` rows.
@@ -293,20 +270,25 @@ class Guarantee:
                 "to_groups is for guarantees of rows that are added or removed "
                 "(neighbours='add_remove')"
             )
-        definition = self.definition if self._holds else "none"
-        stated = self._restated(self._stepped(most_rows), definition, self.relation, self.delta)
+        stated = self._in_steps(most_rows, self.relation)
         caveat = f"holds if no group has more than {most_rows} rows in the table"
         return replace(stated, unit=GROUP, caveats=(*stated.caveats, caveat))
 
-    def _stepped(self, steps: int) -> tuple[Release, ...]:
-        """Return the releases as they are for `most_rows` rows."""
-        return tuple(
+    def _in_steps(self, steps: int, relation: Neighbours) -> Guarantee:
+        """Return the guarantee for neighbours that are several steps apart."""
+        releases = [
             replace(
                 release,
                 loss=release.loss and _several_steps(release.loss, steps),
                 sensitivity=release.sensitivity and steps * release.sensitivity,
             )
             for release in self.releases
+        ]
+        return Guarantee.of(
+            releases,
+            self.definition if self._holds else "none",
+            relation,
+            **_together((self,)),
         )
 
     def compose(self, *others: Guarantee) -> Guarantee:
@@ -326,10 +308,7 @@ class Guarantee:
             [release for part in parts for release in part.releases],
             self.definition if all(part._holds for part in parts) else "none",
             self.relation,
-            delta=max(part.delta for part in parts),
-            seeded=any(part.seeded for part in parts),
-            caveats=dict.fromkeys(caveat for part in parts for caveat in part.caveats),
-            unit=self.unit,
+            **_together(parts),
         )
 
     def alongside(self, *others: Guarantee) -> Guarantee:
@@ -382,13 +361,9 @@ class Guarantee:
                         f"alongside: {what} differ, {ours} and {theirs[what]}; parts must be alike "
                         "in these for one guarantee to hold for all"
                     )
-        parts = (self, *others)
-        caveats = dict.fromkeys(caveat for part in parts for caveat in part.caveats)
-        return replace(
-            self,
-            seeded=any(part.seeded for part in parts),
-            caveats=tuple({**caveats, _FIXED_PARTS: None}),
-        )
+        rest = _together((self, *others))
+        caveats = tuple(dict.fromkeys((*rest["caveats"], _FIXED_PARTS)))
+        return replace(self, **rest | {"caveats": caveats})
 
     def as_dict(self) -> dict[str, Any]:
         """Return the guarantee as JSON values, without infinite and missing numbers.
@@ -451,6 +426,16 @@ class Guarantee:
         return "\n".join(lines)
 
 
+def _together(parts: Sequence[Guarantee]) -> dict[str, Any]:
+    """Return what holds for several parts beyond their releases, as arguments."""
+    return {
+        "delta": max(part.delta for part in parts),
+        "seeded": any(part.seeded for part in parts),
+        "caveats": tuple(dict.fromkeys(caveat for part in parts for caveat in part.caveats)),
+        "unit": parts[0].unit,
+    }
+
+
 def _alike(guarantee: Guarantee) -> dict[str, Any]:
     """Return the properties that parallel parts must have in common."""
     return {
@@ -496,35 +481,3 @@ def _several_steps(loss: Loss, steps: int) -> Loss:
     # (epsilon, delta) becomes (k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta)
     delta = loss.delta and loss.delta * sum(math.exp(i * loss.epsilon) for i in range(steps))
     return replace(loss, rho=steps**2 * loss.rho, epsilon=steps * loss.epsilon, delta=delta)
-
-
-def check_stated(guarantee: Guarantee, line: Release) -> None:
-    """Raise a ValueError if a guarantee is stronger than the noise stated by `line` gives.
-
-    Its losses and their composition at its delta are recomputed from the noise. It is not possible
-    to check whether noise was seeded, or records were assigned to parts by their values.
-    """
-    if guarantee.definition == "none":
-        return
-    covered = any(_states(release, line) for release in guarantee.releases if release.loss)
-    honest = Guarantee.of([line], guarantee.definition, guarantee.relation, delta=guarantee.delta)
-    if not covered or not _reaches(guarantee, honest, ("epsilon", "rho", "mu", "tau")):
-        raise ValueError("the noise gives less than its guarantee states")
-
-
-def _states(release: Release, line: Release) -> bool:
-    """Whether a release states at least the loss of a line, and its sensitivity per scale."""
-    ratios = [
-        each.sensitivity / each.scale
-        for each in (release, line)
-        if each.sensitivity is not None and each.scale is not None
-    ]
-    if len(ratios) > 1 and ratios[0] < (1.0 - _STATEMENT_TOLERANCE) * ratios[1]:
-        return False
-    return _reaches(release.loss, line.loss, ("rho", "epsilon", "count"))
-
-
-def _reaches(stated: object, honest: object, names: tuple[str, ...]) -> bool:
-    """Whether every stated number is at least the honest one, up to rounding."""
-    part = 1.0 - _STATEMENT_TOLERANCE
-    return all(getattr(stated, name) >= part * getattr(honest, name) for name in names)

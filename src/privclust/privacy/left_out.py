@@ -136,7 +136,7 @@ class LeftOutCount:
         """Return the count with the least noise that the guarantee of the sums allows."""
         hides_counted = guarantee.relation is Neighbours.REPLACE_ONE and unit == GROUP
         n_counts = (n_left_out is not None) + hides_counted
-        noise = noise_beside(guarantee, n_counts) if n_counts else None
+        noise = _noise_beside(guarantee, n_counts) if n_counts else None
         return cls(n_counted, n_left_out, hides_counted, noise)
 
     @classmethod
@@ -159,7 +159,8 @@ class LeftOutCount:
         name = _LEFT_OUT
         if self.hides_counted:
             name = _COUNTED if self.left_out is None else _BOTH
-        return (line_beside(self.noise, name),)
+        line = self.noise.statement(name)
+        return (replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise)),)
 
     def release(self, source: NoiseSource) -> NoisyCount | None:
         """Return the noisy number; None if no record is left out or there is no guarantee."""
@@ -167,7 +168,9 @@ class LeftOutCount:
             return None
         exact = [] if self.left_out is None else [float(self.left_out)]
         exact += [float(self.counted)] if self.hides_counted else []
-        noisy = np.maximum(self.noise.release(exact, source_beside(source)), 0.0).tolist()
+        if is_seeded(source):  # leave its state unchanged
+            source = source.spawn(1)[0]
+        noisy = np.maximum(self.noise.release(exact, source), 0.0).tolist()
         counted = max(noisy.pop(), 1.0) if self.hides_counted else None
         return NoisyCount(noisy[0] if noisy else 0.0, self.noise.deviation, counted)
 
@@ -192,18 +195,7 @@ def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee
     return replace(guarantee, releases=(*guarantee.releases, *lines), caveats=caveats)
 
 
-def source_beside(source: NoiseSource) -> NoiseSource:
-    """Return a source for further noise, without changing the state of a seeded one."""
-    return source.spawn(1)[0] if is_seeded(source) else source
-
-
-def line_beside(noise: Laplace | Gaussian, name: str) -> Release:
-    """Return the line of a guarantee on a count released with its sums."""
-    line = noise.statement(name)
-    return replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise))
-
-
-def noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
+def _noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
     """Return the least noise of `n_counts` counts released with others; None without room."""
     relation = guarantee.relation
     rooms = [_room(loss, relation) for loss in _together(guarantee.releases)]

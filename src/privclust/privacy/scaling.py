@@ -17,45 +17,9 @@ import math
 
 import numpy as np
 
-from privclust.core.warn import warn_caller
-from privclust.privacy.guarantee import PrivacyLeakWarning
-
 _MEAN = 3e-5  # tolerance of a mean, in deviations, for rounding in single precision
 _DEVIATION = 2e-7  # tolerance of a deviation: rounding is about 6e-8
 _FEWEST = 3  # two opposite rows of equal length are not unusual
-_BLOCK = 1 << 16  # rows of a column that are copied together
-
-
-def warn_if_standardised(X: np.ndarray) -> None:
-    """Warn if rows were scaled to means of 0 and deviations of 1 by their own statistics.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        See `is_standardised`.
-
-    Warns
-    -----
-    PrivacyLeakWarning
-        The warning itself is outside every guarantee and changes none.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> ages = np.array([[31.0], [47.0], [62.0], [30.0]])
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn_if_standardised((ages - ages.mean()) / ages.std())
-    >>> caught[0].category.__name__
-    'PrivacyLeakWarning'
-    """
-    if is_standardised(X):
-        warn_caller(
-            "X has means of 0 and deviations of 1: it seems to be scaled by its own statistics, "
-            "as by StandardScaler, which the guarantee does not cover. Scale by bounds known "
-            "without the data: privclust.preprocessing.BoundsScaler",
-            PrivacyLeakWarning,
-        )
 
 
 def is_standardised(X: np.ndarray) -> bool:
@@ -115,11 +79,6 @@ def is_standardised(X: np.ndarray) -> bool:
 
 def _moments(column: np.ndarray) -> tuple[float, float, bool]:
     """Return mean and mean square, in double precision, and whether all entries are equal."""
-    total, squares, is_constant = 0.0, 0.0, True
+    entries = column.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(column), _BLOCK):
-            block = column[start : start + _BLOCK].astype(np.float64)
-            total += block.sum()
-            squares += (block * block).sum()
-            is_constant = is_constant and bool((block == column[0]).all())
-    return total / len(column), squares / len(column), is_constant
+        return entries.mean(), np.square(entries).mean(), bool((entries == entries[0]).all())

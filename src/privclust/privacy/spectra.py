@@ -52,8 +52,7 @@ _LEAST_GAP = 1e-6  # least divisor, in sigma: closer eigenvalues are pooled, and
 
 def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
     """Return T, which the norm of the noise exceeds with probability 6.7e-4 at most."""
-    beside = noise.sigma / noise.weight
-    return beside * (2.0 * math.sqrt(n_features) + _DEVIATIONS * math.sqrt(2.0))
+    return noise.off_diagonal * (2.0 * math.sqrt(n_features) + _DEVIATIONS * math.sqrt(2.0))
 
 
 def detected_subspaces(

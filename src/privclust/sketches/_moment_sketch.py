@@ -16,8 +16,7 @@ from privclust.core.fixed_point import FixedPoint
 from privclust.core.hints import RandomState
 from privclust.privacy import Guarantee, Neighbours, NoisyCount
 from privclust.privacy.groups import GROUP, ROW, UNITS, unit_of, with_groups
-from privclust.privacy.guarantee import check_stated
-from privclust.privacy.measurements import Gaussian
+from privclust.privacy.measurements import Gaussian, check_stated
 from privclust.privacy.noise import NoiseSource
 from privclust.records.arrow import takes_tables
 from privclust.records.streams import Source, chunks

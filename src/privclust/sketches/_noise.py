@@ -35,8 +35,7 @@ from dataclasses import dataclass
 
 from privclust.core.validation import Real, check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, Sensitivity
-from privclust.privacy.guarantee import check_stated
-from privclust.privacy.measurements import Gaussian, Laplace, Measurement
+from privclust.privacy.measurements import Gaussian, Laplace, Measurement, check_stated
 from privclust.sketches._feature_sums import MODULUS_BOUND
 
 MECHANISMS = ("laplace", "gaussian")

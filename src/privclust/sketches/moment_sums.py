@@ -36,7 +36,7 @@ import numpy as np
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.validation import check_integer
 from privclust.privacy.bounds import directions
-from privclust.privacy.groups import Groups, by_size, number_of_records, weighted_sums
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.sketches._harmonics import (
     insertions,
     n_moments,
@@ -202,7 +202,7 @@ class GroupSums:
         """
         for size, rows in by_size(groups, X):
             self._sums.setdefault(size, HarmonicSums(self.n_features, self.degree)).add(rows)
-        self.n_samples += number_of_records(X, groups)
+        self.n_samples += len(X) if groups is None else groups.count
         return self
 
     def clipped(self, X: np.ndarray) -> np.ndarray:

@@ -8,19 +8,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from privclust.core.validation import as_generator
-from privclust_audit.black_box import _events, _statistics
-from privclust_audit.black_box._events import Choice, Event
+from privclust_audit.black_box import _statistics
+from privclust_audit.black_box._bounds import Claim
+from privclust_audit.black_box._events import Chosen, Event
 from privclust_audit.black_box._result import (
-    CANNOT_TELL,
     CLOSE,
     CONVICTED,
     HOPELESS,
     SPENT,
     TELLING_SHARE,
     AuditResult,
-    advice_for,
-    oddity,
-    verdict_on,
+    concluded,
 )
 from privclust_audit.black_box._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust_audit.black_box._wealth import Counts, Wealth
@@ -63,32 +61,20 @@ class _Runs:
 class _Attempt:
     """Events chosen on some runs, and their counts on later runs."""
 
-    def __init__(self, statistics, outputs, claim, alpha: float) -> None:
-        self._statistics, self._claim = statistics, claim
-        scores = [[_statistics.score(s, one) for one in outputs] for s in statistics]
-        self._roundings = [_events.Rounding.of(np.concatenate(pair)) for pair in scores]
-        rounded = [
-            [rounding(one) for one in pair]
-            for rounding, pair in zip(self._roundings, scores, strict=True)
-        ]
-        self.values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in rounded]
-        self._choices: list[Choice] = list(
-            dict.fromkeys(_events.choose(rounded, claim[0], claim[1], alpha / 4))
-        )
-        self._alpha = alpha / len(self._choices)
-        self._wealths = [
-            Wealth(Counts(0, 0, 0, 0), _events.counted(one, rounded[one.statistic]))
-            for one in self._choices
-        ]
+    def __init__(self, statistics, outputs, claim: Claim, alpha: float) -> None:
+        self._chosen, self._claim = Chosen(statistics, outputs, claim, alpha), claim
+        self._alpha = alpha / len(self._chosen.counts)
+        self._wealths = [Wealth(Counts(0, 0, 0, 0), before) for before in self._chosen.counts]
+
+    @property
+    def values(self):
+        return self._chosen.values
 
     def count(self, outputs) -> None:
-        scores = {
-            k: [self._roundings[k](_statistics.score(self._statistics[k], one)) for one in outputs]
-            for k in sorted({choice.statistic for choice in self._choices})
-        }
+        counts = self._chosen.counted(outputs)
         self._wealths = [
-            Wealth(wealth.counts + _events.counted(choice, scores[choice.statistic]), wealth.before)
-            for choice, wealth in zip(self._choices, self._wealths, strict=True)
+            Wealth(wealth.counts + more, wealth.before)
+            for wealth, more in zip(self._wealths, counts, strict=True)
         ]
 
     def excludes(self, epsilon: float, delta: float) -> bool:
@@ -97,7 +83,7 @@ class _Attempt:
 
     def is_close(self, closeness: float, draws: int) -> bool:
         """Whether a share of the claim is proved, and `draws` draws would hardly convict."""
-        epsilon, delta = self._claim
+        epsilon, delta = self._claim.epsilon, self._claim.delta
         if not (
             (epsilon > 0 and self.excludes(closeness * epsilon, delta))
             or (delta > 0 and self.excludes(epsilon, closeness * delta))
@@ -108,7 +94,7 @@ class _Attempt:
 
     def is_hopeless(self, draws: int) -> bool:
         """Whether that many draws in total would hardly suffice for any verdict."""
-        epsilon, delta = self._claim
+        epsilon, delta = self._claim.epsilon, self._claim.delta
         hoped = [wealth.projected(draws, _OPTIMISM) for wealth in self._wealths]
         return not (
             self._exclude(hoped, TELLING_SHARE * epsilon, delta)
@@ -120,28 +106,21 @@ class _Attempt:
         return any(one.against(epsilon, delta) >= -np.log(self._alpha) for one in wealths)
 
     def bounds(self) -> tuple[float, float]:
-        epsilon, delta = self._claim
+        epsilon, delta = self._claim.epsilon, self._claim.delta
         return (
             max(wealth.epsilon_bound(delta, self._alpha) for wealth in self._wealths),
             max(wealth.delta_bound(epsilon, self._alpha) for wealth in self._wealths),
         )
 
-    def events(self) -> tuple[Event, Event]:
-        names = _statistics.names(self._statistics)
-        events = [
-            _events.described(
-                choice, names, self._roundings, wealth.counts, wealth.probabilities(self._alpha)
-            )
-            for choice, wealth in zip(self._choices, self._wealths, strict=True)
-        ]
-        return events[0], events[-1]
+    def events(self) -> list[Event]:
+        bounds = [wealth.probabilities(self._alpha) for wealth in self._wealths]
+        return self._chosen.events([wealth.counts for wealth in self._wealths], bounds)
 
 
 def audited(
     mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress, closeness
 ) -> AuditResult:
-    """Audit a claim (epsilon, delta, confidence) until it is settled; see `audit_mechanism`."""
-    epsilon, delta, confidence = claim
+    """Audit a claim until it is settled; see `audit_mechanism`."""
     start = time.process_time()
     drawing, learning = as_generator(random_state).spawn(2)
     given = _statistics.prepared(statistic, data, neighbour)
@@ -152,24 +131,17 @@ def audited(
             runs.up_to(n_choosing)
         if is_nan_alone(runs.all()):
             continue
-        attempt = _begun(given, runs.all(), (epsilon, delta), share * (1.0 - confidence), learning)
+        attempt = _begun(given, runs.all(), claim, share * claim.alpha, learning)
         span = n_choosing, n_last, n_trials
-        stopped = _followed(attempt, runs, span, (epsilon, delta), closeness)
+        stopped = _followed(attempt, runs, span, claim, closeness)
         if stopped != SPENT:
             break
     if attempt is None:
         raise nan_alone(name_of(mechanism), n_trials)
-    bounds, events = attempt.bounds(), attempt.events()
-    verdict = verdict_on(*bounds, epsilon, delta)
-    advice = oddity(attempt.values)
-    if not advice and verdict == CANNOT_TELL:
-        advice = advice_for(events[0].draws, epsilon, delta, confidence)
-    return AuditResult(
-        verdict=verdict, epsilon=float(epsilon), delta=float(delta),
-        epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1], confidence=float(confidence),
-        epsilon_event=events[0], delta_event=events[1], n_trials=runs.n,
-        cpu_seconds=time.process_time() - start, advice=advice, stopped=stopped,
-    )  # fmt: skip
+    seconds = time.process_time() - start
+    return concluded(
+        claim, attempt.bounds(), attempt.events(), attempt.values, runs.n, seconds, stopped
+    )
 
 
 def _plan(n_trials: int) -> Iterator[tuple[int, int, float]]:
@@ -198,7 +170,7 @@ def _followed(attempt: _Attempt, runs: _Runs, span, claim, closeness: float) -> 
     batch = max(1, n_choosing // _LOOKS)
     for n in range(n_choosing, n_last, batch):
         attempt.count(runs.up_to(min(n + batch, n_last)))
-        if attempt.excludes(*claim):
+        if attempt.excludes(claim.epsilon, claim.delta):
             return CONVICTED
         if attempt.is_close(closeness, n_trials):
             return CLOSE

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer, check_option, check_real
 from privclust.privacy.sensitivity import Neighbours
-from privclust_audit.black_box import _anytime, _events, _statistics
-from privclust_audit.black_box._bounds import check_claim
-from privclust_audit.black_box._result import (
-    CANNOT_TELL,
-    AuditResult,
-    advice_for,
-    oddity,
-    verdict_on,
+from privclust_audit.black_box import _anytime, _statistics
+from privclust_audit.black_box._bounds import (
+    Claim,
+    delta_bound,
+    epsilon_bound,
+    lower_probability,
+    upper_probability,
 )
+from privclust_audit.black_box._events import Chosen
+from privclust_audit.black_box._result import AuditResult, concluded
 from privclust_audit.black_box._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust_audit.black_box._statistics import Statistic
+from privclust_audit.black_box._wealth import Counts
 from privclust_audit.black_box.neighbours import check_pair, refuse_equal
 
 _FEWEST_TRIALS = 16
@@ -141,24 +142,17 @@ def audit_mechanism(
     check_real("closeness", closeness)
     if closeness > 1:
         raise ValueError(f"closeness must be at most 1, got {closeness!r}")
-    claim = (epsilon, delta, confidence)
-    if stopping == "anytime":
-        _check(mechanism, claim, n_trials)
-        return _anytime.audited(
-            mechanism, data, neighbour, claim, n_trials, statistic, random_state,
-            progress or _unwatched, closeness,
-        )  # fmt: skip
-    return audited(
-        mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress or _unwatched
-    )
+    claim = Claim(epsilon, delta, confidence)
+    check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
+    audit = partial(_anytime.audited, closeness=closeness) if stopping == "anytime" else audited
+    watched = progress or (lambda n_runs: None)
+    return audit(mechanism, data, neighbour, claim, n_trials, statistic, random_state, watched)
 
 
 def audited(
     mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress
 ) -> AuditResult:
-    """Audit a claim (epsilon, delta, confidence) on any pair, even an equal one."""
-    _check(mechanism, claim, n_trials)
-    epsilon, delta, confidence = claim
+    """Audit a claim on any pair, even an equal one."""
     start = time.process_time()
     runs, learning = as_generator(random_state).spawn(2)
     statistics = _statistics.prepared(statistic, data, neighbour)
@@ -170,52 +164,23 @@ def audited(
     if statistics is None:
         n_learning = half // 2
         statistics = _statistics.learn(_part(outputs, 0, n_learning), learning)
-    parts = _part(outputs, n_learning, half), _part(outputs, half, n_trials)
-    events, values = _chosen_and_certified(statistics, *parts, epsilon, delta, 1.0 - confidence)
-    bounds = _events.certified(events, epsilon, delta)
-    verdict = verdict_on(*bounds, epsilon, delta)
-    advice = oddity(values)
-    if not advice and verdict == CANNOT_TELL:
-        advice = advice_for(n_trials - half, epsilon, delta, confidence)
-    return AuditResult(
-        verdict=verdict, epsilon=float(epsilon), delta=float(delta),
-        epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1], confidence=float(confidence),
-        epsilon_event=events[0], delta_event=events[1], n_trials=int(n_trials),
-        cpu_seconds=time.process_time() - start, advice=advice,
-    )  # fmt: skip
+    chosen = Chosen(statistics, _part(outputs, n_learning, half), claim, claim.alpha)
+    counts = chosen.counted(_part(outputs, half, n_trials))
+    alpha = claim.alpha / 2 / len(counts)
+    events = chosen.events(counts, [_probabilities(one, alpha) for one in counts])
+    bounds = (
+        float(max(epsilon_bound(event.low, event.high, claim.delta) for event in events)),
+        float(max(delta_bound(event.low, event.high, claim.epsilon) for event in events)),
+    )
+    return concluded(claim, bounds, events, chosen.values, n_trials, time.process_time() - start)
 
 
-def _check(mechanism, claim, n_trials) -> None:
-    """Raise a ValueError unless mechanism, claim and number of runs are valid."""
-    check_claim(*claim)
-    check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
-    if not callable(mechanism):
-        raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
-
-
-def _unwatched(n_runs: int) -> None:
-    """Ignore progress."""
-
-
-def _chosen_and_certified(statistics, choosing, certifying, epsilon, delta, alpha):
-    """Choose an event for epsilon and one for delta on one half, count them on the other.
-
-    Also returns the values that each statistic took on each data set for the choice.
-    """
-    names = _statistics.names(statistics)
-    scores = [[_statistics.score(s, outputs) for outputs in choosing] for s in statistics]
-    roundings = [_events.Rounding.of(np.concatenate(pair)) for pair in scores]
-    scores = [[rounded(k) for k in pair] for rounded, pair in zip(roundings, scores, strict=True)]
-    choices = _events.choose(scores, epsilon, delta, alpha / 4)
-    share = alpha / 2 if choices[0] == choices[1] else alpha / 4
-    certified = {
-        k: [roundings[k](_statistics.score(statistics[k], outputs)) for outputs in certifying]
-        for k in sorted({choice.statistic for choice in choices})
-    }
-    values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in scores]
-    return [
-        _events.certify(choice, names, roundings, certified, share) for choice in choices
-    ], values
+def _probabilities(counts: Counts, alpha: float) -> tuple[float, float]:
+    """Return bounds on the probabilities of an event, from below and above."""
+    return (
+        float(lower_probability(counts.hits, counts.draws, alpha)),
+        float(upper_probability(counts.other_hits, counts.other_draws, alpha)),
+    )
 
 
 def _part(outputs, start: int, stop: int):

@@ -10,6 +10,7 @@ therefore gives :math:`\epsilon \ge \ln((P - \delta) / P')` and
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betainccinv, betaincinv
@@ -53,8 +54,10 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
     The divergence of the two outputs is at least that of the Bernoulli distributions p and p' of
     "A or not", :math:`\ln(p^a p'^{1-a} + (1-p)^a (1-p')^{1-a}) / (a-1)` (data processing). This
     grows with p and falls with p' if p > p'. The result is the larger of the two directions, both
-    covered by a claim; 0 if low <= high.
+    covered by a claim; 0 if low <= high. A ValueError is raised unless the order is finite and
+    above 1.
     """
+    check_real("order", order, above=1.0)
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     low, high = np.where(low > high, [low, high], 0.5)  # equal distributions: no divergence
     with np.errstate(divide="ignore"):
@@ -65,20 +68,28 @@ def renyi_bound(low, high, order: float) -> np.ndarray:
     return np.maximum(np.max(moments, axis=0), 0.0) / (order - 1.0)
 
 
-def check_order(order) -> None:
-    """Raise a ValueError unless `order` is an order of a Renyi divergence, finite and above 1."""
-    check_real("order", order, above=1.0)
+@dataclass(frozen=True)
+class Claim:
+    """A claim to be audited, and the confidence of the bounds; a ValueError if they are not valid.
 
+    `alpha` is the probability that a bound does not hold.
+    """
 
-def check_claim(epsilon, delta, confidence) -> None:
-    """Raise a ValueError unless claim and confidence are valid for an audit."""
-    check_real("epsilon", epsilon, inclusive=True)
-    check_real("delta", delta, inclusive=True)
-    check_real("confidence", confidence)
-    if delta >= 1:
-        raise ValueError(f"delta must be less than 1, got {delta!r}")
-    if confidence >= 1:
-        raise ValueError(f"confidence must be less than 1, got {confidence!r}")
+    epsilon: float
+    delta: float
+    confidence: float
+
+    def __post_init__(self) -> None:
+        check_real("epsilon", self.epsilon, inclusive=True)
+        check_real("delta", self.delta, inclusive=True)
+        check_real("confidence", self.confidence)
+        for name in ("delta", "confidence"):
+            if getattr(self, name) >= 1:
+                raise ValueError(f"{name} must be less than 1, got {getattr(self, name)!r}")
+
+    @property
+    def alpha(self) -> float:
+        return 1.0 - self.confidence
 
 
 def bounds_from_counts(
@@ -124,8 +135,8 @@ def bounds_from_counts(
     >>> round(epsilon, 2), round(delta, 2)
     (1.96, 0.54)
     """
-    check_claim(epsilon, delta, confidence)
-    lows, highs = _probabilities(hits, draws, other_hits, other_draws, confidence)
+    claim = Claim(epsilon, delta, confidence)
+    lows, highs = _probabilities(hits, draws, other_hits, other_draws, claim.alpha / 4)
     return (
         float(epsilon_bound(lows, highs, delta).max()),
         float(delta_bound(lows, highs, epsilon).max()),
@@ -180,13 +191,12 @@ def renyi_bound_from_counts(
     >>> round(bound, 2)
     2.07
     """
-    check_order(order)
-    check_claim(0.0, 0.0, confidence)
-    low, high = _probabilities(hits, draws, other_hits, other_draws, confidence)
+    alpha = Claim(0.0, 0.0, confidence).alpha
+    low, high = _probabilities(hits, draws, other_hits, other_draws, alpha / 4)
     return float(renyi_bound(low, high, order).max())
 
 
-def _probabilities(hits, draws, other_hits, other_draws, confidence):
+def _probabilities(hits, draws, other_hits, other_draws, alpha):
     """Return bounds on the likelier from below and on the other from above, for four cases.
 
     Either data set may be the likelier, and the event or its complement may be used.
@@ -196,7 +206,7 @@ def _probabilities(hits, draws, other_hits, other_draws, confidence):
         check_integer(name.replace("hits", "draws"), total, minimum=1)
         if count > total:
             raise ValueError(f"{name} must be at most {total}, got {count}")
-    counts = [hits, other_hits], np.array([draws, other_draws]), (1.0 - confidence) / 4
+    counts = [hits, other_hits], np.array([draws, other_draws]), alpha
     (low, other_low), (high, other_high) = lower_probability(*counts), upper_probability(*counts)
     lows = [low, other_low, 1 - high, 1 - other_high]
     return np.array(lows), np.array([other_high, high, 1 - other_low, 1 - low])
@@ -251,14 +261,13 @@ def draws_needed(
     >>> draws_needed(0.9, probability=0.5, loss=1.0) > 1000
     True
     """
-    check_claim(epsilon, delta, confidence)
+    alpha = Claim(epsilon, delta, confidence).alpha / 4
     check_real("probability", probability, above=delta)
     if probability > 1:
         raise ValueError(f"probability must be at most 1, got {probability!r}")
     if not loss > epsilon:
         raise ValueError(f"loss must be greater than epsilon={epsilon!r}, got {loss!r}")
     other = (probability - delta) * math.exp(-loss)
-    alpha = (1.0 - confidence) / 4.0
 
     def convicts(draws: int) -> bool:
         low = lower_probability(probability * draws, draws, alpha)

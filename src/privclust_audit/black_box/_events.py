@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from privclust_audit.black_box import _statistics
 from privclust_audit.black_box._bounds import (
-    delta_bound,
+    Claim,
     epsilon_bound,
     lower_probability,
     upper_probability,
@@ -60,7 +61,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Choice:
+class _Choice:
     """An event before it is certified; statistic, side and direction are numbers."""
 
     statistic: int
@@ -105,14 +106,14 @@ class Rounding:
         return rounded
 
 
-def choose(scores, epsilon: float, delta: float, alpha: float) -> tuple[Choice, Choice]:
+def _best(scores, claim: Claim, alpha: float) -> tuple[_Choice, _Choice]:
     """Return the most promising events for epsilon and for delta, of rounded scores.
 
     Events are ranked by the bound that their counts would certify, which excludes rare events.
     """
     promises = (
-        lambda low, high: epsilon_bound(low, high, delta),
-        lambda low, high: low - np.exp(min(epsilon, _LARGEST_EXPONENT)) * high,
+        lambda low, high: epsilon_bound(low, high, claim.delta),
+        lambda low, high: low - np.exp(min(claim.epsilon, _LARGEST_EXPONENT)) * high,
     )
     best: list[tuple[float, Any]] = [(-np.inf, None), (-np.inf, None)]
     for number, pair in enumerate(scores):
@@ -125,42 +126,61 @@ def choose(scores, epsilon: float, delta: float, alpha: float) -> tuple[Choice, 
                 values = promise(low, high)
                 side, at = np.unravel_index(np.argmax(values), values.shape)
                 if values[side, at] > best[which][0]:
-                    choice = Choice(number, int(side), float(thresholds[at]), likelier)
+                    choice = _Choice(number, int(side), float(thresholds[at]), likelier)
                     best[which] = (values[side, at], choice)
     return best[0][1], best[1][1]
 
 
-def certify(choice: Choice, names, roundings, scores, alpha: float) -> Event:
-    """Count a chosen event in draws that did not choose it, and bound its probabilities."""
-    counts = counted(choice, scores[choice.statistic])
-    low = float(lower_probability(counts.hits, counts.draws, alpha))
-    high = float(upper_probability(counts.other_hits, counts.other_draws, alpha))
-    return described(choice, names, roundings, counts, (low, high))
+class Chosen:
+    """Events chosen on some runs, to be counted in others.
+
+    An event that is the best for epsilon and for delta is counted once. `counts` are those of the
+    runs that chose; `values` are the scores of each statistic in them, on each data set.
+    """
+
+    def __init__(self, statistics, outputs, claim: Claim, alpha: float) -> None:
+        self._statistics = statistics
+        scores = [[_statistics.score(s, one) for one in outputs] for s in statistics]
+        self._roundings = [Rounding.of(np.concatenate(pair)) for pair in scores]
+        rounded = [
+            [rounding(one) for one in pair]
+            for rounding, pair in zip(self._roundings, scores, strict=True)
+        ]
+        self.values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in rounded]
+        self._choices = list(dict.fromkeys(_best(rounded, claim, alpha / 4)))
+        self.counts = [_counted(one, rounded[one.statistic]) for one in self._choices]
+
+    def counted(self, outputs) -> list[Counts]:
+        """Return the counts of each event in other runs."""
+        scores = {
+            k: [self._roundings[k](_statistics.score(self._statistics[k], one)) for one in outputs]
+            for k in sorted({choice.statistic for choice in self._choices})
+        }
+        return [_counted(choice, scores[choice.statistic]) for choice in self._choices]
+
+    def events(self, counts: list[Counts], bounds: list[tuple[float, float]]) -> list[Event]:
+        """Return the events for epsilon and for delta, in the units of their statistics.
+
+        They have counts in other runs, and bounds on their two probabilities.
+        """
+        names = _statistics.names(self._statistics)
+        events = [
+            Event(
+                names[choice.statistic], SIDES[choice.side],
+                self._roundings[choice.statistic].centre + choice.threshold,
+                LABELS[choice.likelier], int(count.hits), count.draws, int(count.other_hits),
+                count.other_draws, low, high,
+            )
+            for choice, count, (low, high) in zip(self._choices, counts, bounds, strict=True)
+        ]  # fmt: skip
+        return [events[0], events[-1]]
 
 
-def counted(choice: Choice, pair) -> Counts:
+def _counted(choice: _Choice, pair) -> Counts:
     """Return counts of a chosen event, by rounded scores on the data and the neighbour."""
     hits = [int(_counts(one, np.array([choice.threshold]))[choice.side, 0]) for one in pair]
     first, second = choice.likelier, 1 - choice.likelier
     return Counts(hits[first], pair[first].size, hits[second], pair[second].size)
-
-
-def described(choice: Choice, names, roundings, counts: Counts, bounds) -> Event:
-    """A chosen event in the units of its statistic, with bounds on its two probabilities."""
-    low, high = bounds
-    return Event(
-        names[choice.statistic], SIDES[choice.side],
-        roundings[choice.statistic].centre + choice.threshold, LABELS[choice.likelier],
-        int(counts.hits), counts.draws, int(counts.other_hits), counts.other_draws, low, high,
-    )  # fmt: skip
-
-
-def certified(events, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the lower bounds on epsilon and on delta from all events together."""
-    return (
-        float(max(epsilon_bound(event.low, event.high, delta) for event in events)),
-        float(max(delta_bound(event.low, event.high, epsilon) for event in events)),
-    )
 
 
 def _candidates(scores: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privclust_audit.black_box._bounds import check_order, draws_needed, renyi_bound
+from privclust_audit.black_box._bounds import Claim, draws_needed, renyi_bound
 from privclust_audit.black_box._events import Event
 from privclust_audit.black_box._runs import LABELS
 
@@ -102,7 +102,6 @@ class AuditResult:
         >>> 0.5 < result.renyi_lower_bound(1.5) / 1.5 < 2.0
         True
         """
-        check_order(order)
         events = (self.epsilon_event, self.delta_event)
         return float(max(renyi_bound(event.low, event.high, order) for event in events))
 
@@ -123,16 +122,40 @@ class AuditResult:
         return "\n".join([*lines, self.advice] if self.advice else lines)
 
 
-def verdict_on(epsilon_bound: float, delta_bound: float, epsilon: float, delta: float) -> str:
+def concluded(
+    claim: Claim,
+    bounds: tuple[float, float],
+    events: list[Event],
+    values,
+    n_trials: int,
+    cpu_seconds: float,
+    stopped: str = "",
+) -> AuditResult:
+    """Return the result of an audit from bounds on epsilon and on delta, with verdict and advice.
+
+    `values` are those that each statistic took on each data set.
+    """
+    verdict, advice = _verdict(claim, *bounds), _oddity(values)
+    if not advice and verdict == CANNOT_TELL:
+        advice = _advice(events[0].draws, claim)
+    return AuditResult(
+        verdict=verdict, epsilon=float(claim.epsilon), delta=float(claim.delta),
+        epsilon_lower_bound=bounds[0], delta_lower_bound=bounds[1],
+        confidence=float(claim.confidence), epsilon_event=events[0], delta_event=events[1],
+        n_trials=int(n_trials), cpu_seconds=cpu_seconds, advice=advice, stopped=stopped,
+    )  # fmt: skip
+
+
+def _verdict(claim: Claim, epsilon_bound: float, delta_bound: float) -> str:
     """Compare bounds with the claim; see `AuditResult`."""
-    if epsilon_bound > epsilon or delta_bound > delta:
+    if epsilon_bound > claim.epsilon or delta_bound > claim.delta:
         return VIOLATED
-    close = epsilon > 0 and epsilon_bound >= TELLING_SHARE * epsilon
-    close_delta = delta > 0 and delta_bound >= TELLING_SHARE * delta
+    close = claim.epsilon > 0 and epsilon_bound >= TELLING_SHARE * claim.epsilon
+    close_delta = claim.delta > 0 and delta_bound >= TELLING_SHARE * claim.delta
     return CONSISTENT if close or close_delta else CANNOT_TELL
 
 
-def oddity(values) -> str:
+def _oddity(values) -> str:
     """Return a note if each statistic took one value on each data set; else empty."""
     if any(one.size > 1 for pair in values for one in pair):
         return ""
@@ -148,10 +171,16 @@ def oddity(values) -> str:
     )
 
 
-def advice_for(draws: int, epsilon: float, delta: float, confidence: float) -> str:
+def _advice(draws: int, claim: Claim) -> str:
     """Return advice on more runs or another attack."""
-    probability, loss = (1.0 + delta) / 2, 2 * epsilon if epsilon > 0 else np.inf
-    needed = draws_needed(epsilon, delta, probability=probability, loss=loss, confidence=confidence)
+    probability = (1.0 + claim.delta) / 2
+    needed = draws_needed(
+        claim.epsilon,
+        claim.delta,
+        probability=probability,
+        loss=2 * claim.epsilon if claim.epsilon > 0 else np.inf,
+        confidence=claim.confidence,
+    )
     if needed > draws:
         return (
             f"too few runs: {2 * needed:,} trials are needed to convict a mechanism with twice the "

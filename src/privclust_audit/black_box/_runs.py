@@ -19,6 +19,8 @@ def draw(mechanism, data, neighbour, n: int, rng, progress: Callable[[int], None
     The two data sets have independent streams and take turns, so that a mechanism that drifts or
     keeps a state does so for both.
     """
+    if not callable(mechanism):
+        raise ValueError(f"mechanism must be callable as mechanism(data, rng), got {mechanism!r}")
     pair, streams = (data, neighbour), rng.spawn(2)
     name, batched = name_of(mechanism), getattr(mechanism, "many", None)
     if batched is not None:
@@ -112,22 +114,14 @@ def _batch(outputs, size: int) -> np.ndarray:
 
 def _stack(outputs: list) -> np.ndarray:
     """Return one array of a list of outputs, which must all have the same shape."""
-    first = _array(outputs[0])
-    stacked = [first]
-    for output in outputs[1:]:
-        array = _array(output)
-        if array.shape != first.shape:
-            raise _varying(first.shape, array.shape)
-        stacked.append(array)
-    return np.stack(stacked)
-
-
-def _array(output) -> np.ndarray:
-    """An output as an array; ragged ones have no shape at all."""
     try:
-        return np.asarray(output)
-    except ValueError as error:
+        arrays = [np.asarray(output) for output in outputs]
+    except ValueError as error:  # ragged ones have no shape at all
         raise ValueError(f"an output of the mechanism is no array: {error}") from None
+    for array in arrays:
+        if array.shape != arrays[0].shape:
+            raise _varying(arrays[0].shape, array.shape)
+    return np.stack(arrays)
 
 
 def _varying(first: tuple, other: tuple) -> ValueError:

@@ -10,6 +10,7 @@ from typing import Any
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer
 from privclust_audit.black_box._audit import audit_mechanism, audited
+from privclust_audit.black_box._bounds import Claim
 from privclust_audit.black_box._result import AuditResult
 from privclust_audit.black_box._statistics import Statistic
 from privclust_audit.black_box.neighbours import are_equal
@@ -112,7 +113,7 @@ def search_pair(
     n_compared = len(pairs)
 
     def screen(pair: tuple[Any, Any], trials: int) -> AuditResult:
-        claim = (epsilon, delta, confidence)
+        claim = Claim(epsilon, delta, confidence)
         return audited(mechanism, *pair, claim, trials, statistic, running, lambda n_runs: None)
 
     screened = 0.0

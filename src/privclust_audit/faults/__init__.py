@@ -9,7 +9,14 @@ Noise is drawn as ``rng.laplace(value, scale, size)`` and the like: an adapter o
 record each value with its noise.
 """
 
+from privclust_audit.faults import _clustering, _fits, _patterns, _sparse_vector, _textbook
 from privclust_audit.faults._fault import Fault, LaplaceNoise, batched
-from privclust_audit.faults._registry import FAULTS
+
+FAULTS: dict[str, Fault] = {
+    fault.name: fault
+    for module in (_textbook, _sparse_vector, _patterns, _clustering, _fits)
+    for fault in module.ALL
+}
+"""Faults, and published mechanisms without one, by name in the order of their topics."""
 
 __all__ = ["FAULTS", "Fault", "LaplaceNoise", "batched"]

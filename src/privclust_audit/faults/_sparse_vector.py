@@ -46,47 +46,33 @@ def _with_value(marks, answers):
     return np.hstack([marks, told]).astype(np.float32)
 
 
-@batched
-def svt_1(data, rng, n):
-    """Half of the budget for the threshold, half for the answers."""
-    return _compared(data, rng, n, 2.0 / _CLAIM, 4.0 / _CLAIM, 1)[0]
+def _marks(*of_noise):
+    """Return a mechanism that releases the marks of `_compared`."""
+    return batched(lambda data, rng, n: _compared(data, rng, n, *of_noise)[0])
 
 
-@batched
-def svt_2(data, rng, n):
-    """`svt_1` for two answers above, with new noise for the threshold after the first."""
-    return _compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 2, 4.0 / _CLAIM)[0]
+# half of the budget for the threshold, half for the answers
+svt_1 = _marks(2.0 / _CLAIM, 4.0 / _CLAIM, 1)
+# the same for two answers above, with new noise for the threshold after the first
+svt_2 = _marks(4.0 / _CLAIM, 8.0 / _CLAIM, 2, 4.0 / _CLAIM)
+# too little noise for the answers: it does not grow with their number
+svt_4 = _marks(4.0 / _CLAIM, 4.0 / (3.0 * _CLAIM), 1)
+# no noise for the answers, and no end
+svt_5 = _marks(2.0 / _CLAIM, 0.0)
+# noise for the answers, but no end
+svt_6 = _marks(2.0 / _CLAIM, 2.0 / _CLAIM)
 
 
 @batched
 def svt_3(data, rng, n):
     """The noisy answer is released with the mark, though its noise was already compared."""
-    marks, noisy = _compared(data, rng, n, 2.0 / _CLAIM, 2.0 / _CLAIM, 1)
-    return _with_value(marks, noisy)
-
-
-@batched
-def svt_4(data, rng, n):
-    """Too little noise for the answers: it does not grow with their number."""
-    return _compared(data, rng, n, 4.0 / _CLAIM, 4.0 / (3.0 * _CLAIM), 1)[0]
-
-
-@batched
-def svt_5(data, rng, n):
-    """No noise for the answers, and no end."""
-    return _compared(data, rng, n, 2.0 / _CLAIM, 0.0)[0]
-
-
-@batched
-def svt_6(data, rng, n):
-    """Noise for the answers, but no end."""
-    return _compared(data, rng, n, 2.0 / _CLAIM, 2.0 / _CLAIM)[0]
+    return _with_value(*_compared(data, rng, n, 2.0 / _CLAIM, 2.0 / _CLAIM, 1))
 
 
 @batched
 def numerical_svt(data, rng, n):
     """`svt_1` with half of the budget; the released answer gets separate noise."""
-    marks, _ = _compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 1)
+    marks = _compared(data, rng, n, 4.0 / _CLAIM, 8.0 / _CLAIM, 1)[0]
     fresh = rng.laplace(data, 2.0 / _CLAIM, (n, len(data)))
     return _with_value(marks, fresh)
 

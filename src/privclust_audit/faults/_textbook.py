@@ -28,10 +28,15 @@ HISTOGRAM_UPSIDE_DOWN = LaplaceNoise(_itself, _CLAIM)
 # --- report noisy max -------------------------------------------------------------------------
 
 
-@batched
-def noisy_max(data, rng, n):
-    """The index of the largest answer with Laplace noise."""
-    return rng.laplace(data, 2.0 / _CLAIM, (n, len(data))).argmax(axis=1)
+def _index_of_largest(scale):
+    """Return the index of the largest answer with Laplace noise."""
+    return batched(lambda data, rng, n: rng.laplace(data, scale, (n, len(data))).argmax(axis=1))
+
+
+noisy_max = _index_of_largest(2.0 / _CLAIM)
+# noise for answers that all change in one direction, although they may change in both
+noisy_max_half_noise = _index_of_largest(1.0)
+noisy_max_whole_noise = _index_of_largest(2.0)
 
 
 @batched
@@ -57,18 +62,6 @@ def noisy_max_fresh_value(data, rng, n):
     """The index of the largest answer, for half of the budget, and this answer with new noise."""
     which = rng.laplace(data, 4.0 / _CLAIM, (n, len(data))).argmax(axis=1)
     return rng.laplace(data[which], 2.0 / _CLAIM)
-
-
-@batched
-def noisy_max_half_noise(data, rng, n):
-    """Noise for answers that all change in one direction, although they may change in both."""
-    return rng.laplace(data, 1.0, (n, len(data))).argmax(axis=1)
-
-
-@batched
-def noisy_max_whole_noise(data, rng, n):
-    """`noisy_max_half_noise` with sufficient noise."""
-    return rng.laplace(data, 2.0, (n, len(data))).argmax(axis=1)
 
 
 # --- geometric noise on 0 to 5 ----------------------------------------------------------------

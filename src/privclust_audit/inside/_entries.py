@@ -39,21 +39,15 @@ def with_cells(cell: Any, container: str) -> Written:
 
     def written(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
         X, *others = arguments
-        return _written_cells(X, cell, container), *others
+        rows = [[cell if value != value else value for value in row] for row in X.tolist()]
+        if container == "list":
+            return rows, *others
+        array = np.empty(X.shape, dtype=object)
+        for place in np.ndindex(X.shape):  # a cell that is a sequence stays one
+            array[place] = rows[place[0]][place[1]]
+        return array, *others
 
     return written
-
-
-def _written_cells(X: np.ndarray, cell: Any, container: str) -> Any:
-    """Return rows as a list of lists, or as an array of objects."""
-    rows = [[cell if value != value else value for value in row] for row in X.tolist()]
-    if container == "list":
-        return rows
-    array = np.empty(X.shape, dtype=object)
-    for i, row in enumerate(rows):
-        for j, value in enumerate(row):
-            array[i, j] = value
-    return array
 
 
 def with_ids(odd: Any, kind: str, place: int) -> Written:

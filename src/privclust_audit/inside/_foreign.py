@@ -1,10 +1,10 @@
 """Releases of code without measurements, recorded at the samplers of NumPy and OpenDP.
 
-A draw of NumPy is an array that records its use: the first array or number to which it is added, or
-from which it is subtracted, is the value before noise, and their sum is the release. For OpenDP's
-measurements the argument is the value. No sensitivity is known, so the change is not compared with
-one; it is reported in units of the noise, and all changes together may be compared with a claim. A
-draw with a distribution that may depend on the data (a choice, a compared uniform number) is named.
+A draw of NumPy is recorded when it is added to the value before noise, or subtracted from it; their
+sum is the release. For OpenDP's measurements the argument is the value. No sensitivity is known, so
+the change is not compared with one; it is reported in units of the noise, and all changes together
+may be compared with a claim. A draw with a distribution that may depend on the data (a choice, a
+compared uniform number) is named.
 """
 
 from __future__ import annotations
@@ -17,103 +17,107 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from privclust_audit.inside._recorder import Recorder
 
-_SAMPLERS = {"laplace": 1.0, "normal": 1.0, "standard_normal": None, "exponential": 1.0}
+# the first parameters of each sampler
+_SAMPLERS: dict[str, tuple[str, ...]] = {
+    "laplace": ("loc", "scale"),
+    "normal": ("loc", "scale"),
+    "standard_normal": (),
+    "exponential": ("scale",),
+}
 _OF_A_LAW = ("random", "uniform", "choice", "binomial", "geometric", "poisson", "multinomial")
-_GLOBAL = ("laplace", "normal", "standard_normal", "exponential")
 
 
-class _Noise(np.ndarray):
-    """A random draw waiting to be added to the value it perturbs."""
+class _Draw(NDArrayOperatorsMixin):
+    """Noise with NumPy's operators; the first value to which it is added is recorded.
 
-    def __array_finalize__(self, other):
-        self._pending = None
+    A multiple of it is another draw. Every other operation has its numbers only, so that it stays
+    among the loose draws.
+    """
+
+    def __init__(self, recorder, name, scale, numbers):
+        self._recorder, self._name, self._scale, self._numbers = recorder, name, scale, numbers
+        self._is_loose = True
+        recorder.loose.append(name)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self._numbers, dtype=dtype)
+
+    def __reduce_ex__(self, protocol):  # copies and pickles have its numbers only
+        return self._numbers.__reduce_ex__(protocol)
+
+    def __getattr__(self, name):
+        return getattr(self._numbers, name)
+
+    def __getitem__(self, key):
+        return self._numbers[key]
+
+    def __len__(self):
+        return len(self._numbers)
+
+    def __float__(self):
+        return float(self._numbers)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         plain = [_plain(each) for each in inputs]
         if out is not None:
             kwargs["out"] = tuple(map(_plain, out))
         result = getattr(ufunc, method)(*plain, **kwargs)
-        draws = [each for each in inputs if isinstance(each, _Noise)]
-        pending = next((each._pending for each in draws if each._pending), None)
-        if method != "__call__" or pending is None:
+        loose = [each for each in inputs if isinstance(each, _Draw) and each._is_loose]
+        if method != "__call__" or len(loose) != 1:
             return result
-        is_noise = [isinstance(each, _Noise) and each._pending for each in inputs]
-        values = [each for each, waits in zip(plain, is_noise, strict=True) if not waits]
-        if ufunc in (np.add, np.subtract) and values:
-            result = pending(np.array(values[0], dtype=np.float64), result)
-            if out is not None:
+        (draw,) = loose
+        if ufunc in (np.add, np.subtract):
+            (value,) = [one for one, each in zip(plain, inputs, strict=True) if each is not draw]
+            result = draw.released(np.array(value, dtype=np.float64), result)
+            if out is not None:  # a replay returns another number
                 np.copyto(kwargs["out"][0], result)
                 result = kwargs["out"][0]
-        elif ufunc in (np.multiply, np.true_divide, np.negative):  # noise scaled by the caller
-            factor = values[0] if values else 1.0
-            result = _with_pending(result, _rescaled(pending, ufunc, factor, result))
-        else:
-            return result
-        for each in draws:
-            each._pending = None
+        elif ufunc in (np.multiply, np.negative) or (ufunc is np.true_divide and inputs[0] is draw):
+            scale = ufunc(*(draw._scale if each is draw else _plain(each) for each in inputs))
+            draw._settle()
+            result = _Draw(draw._recorder, draw._name, scale, result)
         return result
 
-
-class _Pending:
-    def __init__(self, recorder, name, scale, noise):
-        self.recorder, self.name, self.scale, self.noise = recorder, name, scale, noise
-        recorder.loose.append(name)
-
-    def __call__(self, value, released):
-        self.recorder.loose.remove(self.name)
-        return self.recorder.record(
+    def released(self, value, released):
+        """Record that the value became the released one."""
+        self._settle()
+        return self._recorder.record(
             measurement=None,
-            mechanism=self.name,
-            scale=np.abs(self.scale),
+            mechanism=self._name,
+            scale=np.abs(self._scale),
             value=value,
             weight=1.0,
             result=released,
-            noise=np.array(self.noise),
+            noise=np.array(self._numbers),
         )
+
+    def _settle(self):
+        self._is_loose = False
+        self._recorder.loose.remove(self._name)
+
+
+def _plain(thing):
+    return thing._numbers if isinstance(thing, _Draw) else thing
 
 
 class _SeenGenerator(np.random.Generator):
-    recorder: Recorder
+    """A generator with recorded samplers."""
+
+    def __init__(self, bit_generator, recorder: Recorder) -> None:
+        super().__init__(bit_generator)
+        self._recorder = recorder
+        plain = np.random.Generator(bit_generator)  # its samplers may call one another
+        for name in _SAMPLERS:
+            setattr(self, name, _recorded(recorder, name, getattr(plain, name)))
+        for name in _OF_A_LAW:
+            setattr(self, name, _named(recorder, name, getattr(plain, name)))
 
     def __deepcopy__(self, memo):
-        return seen_generator(copy.deepcopy(self.bit_generator, memo), self.recorder)
-
-
-def _seen(name, default):
-    """Return a sampler of the generator with recorded noise."""
-
-    def sampler(self, *args, **kwargs):
-        drawn = getattr(np.random.Generator, name)(self, *args, **kwargs)
-        return _noise(self.recorder, name, default, drawn, args, kwargs)
-
-    return sampler
-
-
-def _of_a_law(name):
-    """Return a sampler with a possibly data-dependent distribution, which adds to nothing."""
-
-    def sampler(self, *args, **kwargs):
-        if not self.recorder.is_inside and (name != "choice" or kwargs.get("p") is not None):
-            self.recorder.laws.append(f"NumPy's {name}")
-        return getattr(np.random.Generator(self.bit_generator), name)(*args, **kwargs)
-
-    return sampler
-
-
-for _name, _default in _SAMPLERS.items():
-    setattr(_SeenGenerator, _name, _seen(_name, _default))
-for _name in _OF_A_LAW:
-    setattr(_SeenGenerator, _name, _of_a_law(_name))
-
-
-def seen_generator(bit_generator, recorder: Recorder) -> np.random.Generator:
-    """Return a generator with noise seen by a recorder."""
-    generator = _SeenGenerator(bit_generator)
-    generator.recorder = recorder
-    return generator
+        return _SeenGenerator(copy.deepcopy(self.bit_generator, memo), self._recorder)
 
 
 @contextmanager
@@ -129,11 +133,11 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
 
         @functools.wraps(made)
         def default_rng(seed=None):
-            return seen_generator(made(seed).bit_generator, recorder)
+            return _SeenGenerator(made(seed).bit_generator, recorder)
 
         patches.enter_context(mock.patch.object(np.random, "default_rng", default_rng))
-        for name in _GLOBAL:
-            sampler = _of_module(recorder, name, getattr(np.random, name))
+        for name in _SAMPLERS:
+            sampler = _recorded(recorder, name, getattr(np.random, name))
             patches.enter_context(mock.patch.object(np.random, name, sampler))
         if "opendp.mod" in sys.modules:
             kind = sys.modules["opendp.mod"].Measurement
@@ -141,12 +145,35 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
         yield recorder
 
 
-def _of_module(recorder, name, original):
-    """Return a function of ``numpy.random`` with recorded noise."""
+def _recorded(recorder, name, original):
+    """Return a sampler with noise that is recorded, unless it is drawn within a measurement."""
 
     @functools.wraps(original)
     def sampler(*args, **kwargs):
-        return _noise(recorder, name, _SAMPLERS[name], original(*args, **kwargs), args, kwargs)
+        drawn = original(*args, **kwargs)
+        if recorder.is_inside:
+            return drawn
+        given = dict(zip(_SAMPLERS[name], args, strict=False)) | kwargs
+        scale, loc = (
+            np.asarray(given.get(key, default), dtype=np.float64)
+            for key, default in (("scale", 1.0), ("loc", 0.0))
+        )
+        is_value = loc.ndim > 0 or isinstance(given.get("loc"), np.generic) or loc != 0.0
+        value = np.array(np.broadcast_to(loc, np.shape(drawn)))
+        draw = _Draw(recorder, f"NumPy's {name}", scale, np.asarray(drawn - value))
+        return draw.released(value, drawn) if is_value else draw
+
+    return sampler
+
+
+def _named(recorder, name, original):
+    """Return a sampler with a possibly data-dependent distribution, which adds to nothing."""
+
+    @functools.wraps(original)
+    def sampler(*args, **kwargs):
+        if not recorder.is_inside and (name != "choice" or kwargs.get("p") is not None):
+            recorder.laws.append(f"NumPy's {name}")
+        return original(*args, **kwargs)
 
     return sampler
 
@@ -174,42 +201,3 @@ def _of_opendp(recorder, kind):
         )
 
     return call
-
-
-def _noise(recorder, name, default, drawn, args, kwargs):
-    """Return a draw that is recorded once it is added to a value; not within a measurement."""
-    if recorder.is_inside:
-        return drawn
-    if default is None:
-        scale = 1.0
-    elif name == "exponential":
-        scale = kwargs.get("scale", args[0] if args else default)
-    else:
-        scale = kwargs.get("scale", args[1] if len(args) > 1 else default)
-    loc = kwargs.get("loc", args[0] if args and name in ("laplace", "normal") else 0.0)
-    seen, scale = f"NumPy's {name}", np.asarray(scale, dtype=np.float64)
-    if isinstance(loc, np.ndarray | np.generic | list) or loc != 0.0:  # the location is the value
-        value = np.broadcast_to(np.asarray(loc, dtype=np.float64), np.shape(drawn))
-        return _Pending(recorder, seen, scale, drawn - value)(np.array(value), drawn)
-    return _with_pending(drawn, _Pending(recorder, seen, scale, drawn))
-
-
-def _with_pending(drawn, pending):
-    """Return an array marked as noise."""
-    noise = np.asarray(drawn, dtype=np.float64).view(_Noise)
-    noise._pending = pending
-    return noise
-
-
-def _rescaled(pending, ufunc, factor, result):
-    """Return noise after multiplication, division or negation."""
-    if ufunc is np.negative:
-        pending.noise = result
-        return pending
-    scale = pending.scale * factor if ufunc is np.multiply else pending.scale / factor
-    pending.recorder.loose.remove(pending.name)
-    return _Pending(pending.recorder, pending.name, scale, result)
-
-
-def _plain(thing):
-    return thing.view(np.ndarray) if isinstance(thing, _Noise) else thing

@@ -162,16 +162,15 @@ class Shift:
 
     def ratios(self, which: int, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return ratios (n,) of n releases of one of the two values."""
-        kind = Gaussian if isinstance(self.noise, Gaussian) else Laplace
-        weight = () if kind is Laplace else (self.weight,)
         value = _times(self.values[which], n)
-        released = kind.release(self.noise, value, rng, *weight)  # type: ignore[arg-type]
-        noise = (released - _floats(self.values[which])) * self.weight / self.noise.scale
+        if isinstance(self.noise, Gaussian):  # of a subclass, too: values are recorded as entries
+            released = Gaussian.release(self.noise, value, rng, self.weight)
+        else:
+            released = Laplace.release(self.noise, value, rng)  # type: ignore[arg-type]
+        noise = (released - np.asarray(self.values[which])) * self.weight / self.noise.scale
         sign = 1.0 if which == 0 else -1.0
-        gap = sign * self.change  # the release minus the other value and the noise
-        both = (noise**2, (noise + gap) ** 2) if kind is Gaussian else np.abs((noise, noise + gap))
-        halves = 2.0 if kind is Gaussian else 1.0
-        return sign * ((both[1] - both[0]) / halves).reshape(n, -1).sum(axis=1)
+        ratios = _log_ratios(self.noise, noise, noise + sign * self.change)
+        return sign * ratios.reshape(n, -1).sum(axis=1)
 
 
 class ReleasedLaw:
@@ -219,25 +218,24 @@ def _known(release: RecordedRelease) -> Measurement:
 
 def _ratio(own: RecordedRelease, other: RecordedRelease) -> float:
     noise = _known(own)
-    gaps = (
-        (np.asarray(own.released) - _floats(one.value)) * own.weight / noise.scale
+    ours, theirs = (
+        (np.asarray(own.released) - np.asarray(one.value)) * own.weight / noise.scale
         for one in (own, other)
     )
-    ours, theirs = gaps
+    return float(_log_ratios(noise, ours, theirs).sum())
+
+
+def _log_ratios(noise: Measurement, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Return the logarithms of density ratios of releases minus either value, in units of noise."""
     if isinstance(noise, Gaussian):
-        return float(((theirs**2 - ours**2) / 2.0).sum())
-    return float((np.abs(theirs) - np.abs(ours)).sum())
+        return (theirs**2 - ours**2) / 2.0
+    return np.abs(theirs) - np.abs(ours)
 
 
 def _moved(one: Any, other: Any) -> np.ndarray:
     if isinstance(one, FixedPoint):
         return np.ldexp((one.integers - other.integers).astype(float), -one.bits)
     return np.asarray(one, dtype=float) - np.asarray(other, dtype=float)
-
-
-def _floats(value: Any) -> np.ndarray:
-    is_fixed = isinstance(value, FixedPoint)
-    return np.ldexp(value.integers.astype(float), -value.bits) if is_fixed else np.asarray(value)
 
 
 def _times(value: Any, n: int) -> Any:

@@ -235,8 +235,8 @@ def look_inside(
     claim = None if epsilon is None else Claim(float(epsilon), float(delta))
     if any_entries is None:
         any_entries = any_rows and isinstance(_estimator_of(subject), PrivateEstimator)
-    looked_at = grouped, any_rows, any_entries
-    search = _Search(subject, rows, n_features, random_state, looked_at, claim)
+    tried = {"grouped": grouped, "any_rows": any_rows, "any_entries": any_entries}
+    search = _Search(subject, rows, n_features, random_state, tried, claim)
     search.set_out(neighbours, samplers)
     search.through_situations(n_pairs - int(_CLIMB_PART * n_pairs), progress)
     n_entries = int(_ENTRIES_PART * n_pairs) if search.ground.any_entries else 0
@@ -248,13 +248,12 @@ def look_inside(
 class _Search:
     """The state of a search: findings, and the pairs with the largest changes of releases."""
 
-    def __init__(self, subject, rows, n_features, seed, looked_at, claim=None):
+    def __init__(self, subject, rows, n_features, seed, tried, claim):
         self.fit, self.rng = fit_of(subject), np.random.default_rng(seed)
         self.result = InsideResult()
         self._parameters = _parameters_of(subject)
         self._rows, self._n_features = rows, n_features if rows is None else rows.shape[1]
-        self._grouped, self._any_rows, self._any_entries = looked_at
-        self._samplers, self._claim = False, claim
+        self._tried, self._samplers, self._claim = tried, False, claim
         self._best: dict[int, tuple] = {}
         self._n_recorded = 0
 
@@ -334,8 +333,10 @@ class _Search:
             if name.endswith("init") and (name in _STARTS or isinstance(value, np.ndarray))
         }
         norm = float(radius) if bounds is None and radius is not None else None
-        tried = bounds is not None, self._any_rows, self._any_entries
-        return Ground(low, high, norm, k, relation, self._grouped, self._rows, starts, *tried)
+        return Ground(
+            low, high, norm, k, relation, rows=self._rows, starts=starts,
+            has_bounds=bounds is not None, **self._tried,
+        )  # fmt: skip
 
     def _recorded(self, records, parameters, quiet, written=as_they_are):
         self._n_recorded += 1

@@ -117,12 +117,12 @@ def test_choosing_on_certifying_draws_convicts_too_often(monkeypatch):
 
     limit = stats.binom.isf(ALPHA, 30, STATED)
     assert count(2) <= limit
-    honest = _audit._chosen_and_certified
+    honest = _audit._part
 
-    def dishonest(statistics, choosing, certifying, *claim):
-        return honest(statistics, certifying, certifying, *claim)
+    def dishonest(outputs, start, stop):  # both halves are the one that certifies
+        return honest(outputs, 200, 400)
 
-    monkeypatch.setattr(_audit, "_chosen_and_certified", dishonest)
+    monkeypatch.setattr(_audit, "_part", dishonest)
     assert count(2) > limit
 
 

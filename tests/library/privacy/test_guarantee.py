@@ -18,13 +18,12 @@ GAMMA = Release("variances", "gamma", "rate 1", "none", None, flaw="one-sided no
 def test_definitions_of_one_composition():
     both = Guarantee.of([LAPLACE, GAUSSIAN], "zcdp", "replace-one")
     assert both.rho == pytest.approx(0.55)
-    cdp = both.to("cdp")
+    cdp = Guarantee.of(both.releases, "cdp", "replace-one")
     assert (cdp.mu, cdp.tau) == (pytest.approx(0.55), pytest.approx(math.sqrt(1.1)))
-    approximate = both.to("approximate", delta=1e-6)
+    approximate = Guarantee.of(both.releases, "approximate", "replace-one", delta=1e-6)
     assert approximate.epsilon == both.epsilon_at(1e-6)
     zcdp, pld = zcdp_epsilon(both.total_rho, 1e-6), pld_epsilon(both.losses, 1e-6)
     assert approximate.epsilon <= min(zcdp, pld)
-    assert approximate.to("zcdp").rho == pytest.approx(0.55)
 
 
 def test_pure_composition_adds_up():
@@ -32,7 +31,7 @@ def test_pure_composition_adds_up():
     assert pure.epsilon == pytest.approx(1.0)
     assert pure.compose(pure).epsilon == pytest.approx(2.0)
     with pytest.raises(ValueError, match="delta"):
-        pure.to("approximate")  # without a delta
+        Guarantee.of([LAPLACE], "approximate", "add-remove")  # without a delta
     with pytest.raises(ValueError, match="pure"):
         Guarantee.of([GAUSSIAN], "pure", "add-remove")
 
@@ -51,7 +50,6 @@ def test_one_flaw_takes_the_guarantee_away():
     assert broken.definition == "none"
     assert any("one-sided" in caveat for caveat in broken.caveats)
     assert broken.epsilon_at(1e-2) == math.inf
-    assert broken.to("zcdp") is broken
     corrected = Guarantee.of([GAUSSIAN], "zcdp", "replace-one", seeded=True)
     whole = corrected.compose(broken)
     assert whole.definition == "none"

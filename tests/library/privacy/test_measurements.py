@@ -26,11 +26,10 @@ from privclust.privacy.measurements import (
     Wishart,
     analytic_gaussian_sigma,
     claimed_rho,
-    classical_gaussian_sigma,
     gaussian_part,
     gaussian_share,
     largest_share,
-    mod_sulq_scale,
+    second_moment_noise,
 )
 from privclust.privacy.noise import SystemEntropy
 from privclust.privacy.sensitivity import Sensitivity
@@ -340,16 +339,9 @@ def test_complex_laplace_is_the_sketch_s_noise(m, r, n0, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_classical_sigma(epsilon):
-    sigma = classical_gaussian_sigma(bound(3.0, "l2"), epsilon, 1e-4)
+    sigma = Gaussian.classical(bound(3.0, "l2"), epsilon, 1e-4).sigma
     assert sigma == pytest.approx(3.0 * math.sqrt(2 * math.log(1.25e4)) / epsilon, rel=1e-14)
     assert sigma > analytic_gaussian_sigma(bound(3.0, "l2"), epsilon, 1e-4)
-
-
-@pytest.mark.parametrize("epsilon", [1.01, 2.0])
-def test_classical_sigma_warns_where_it_is_not_proved(epsilon):
-    with pytest.warns(UserWarning, match=f"at most 1, got {epsilon:g}"):
-        sigma = classical_gaussian_sigma(bound(1.0, "l2"), epsilon, 1e-5)
-    assert sigma == pytest.approx(math.sqrt(2 * math.log(1.25e5)) / epsilon, rel=1e-14)
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, math.nan, math.inf])
@@ -381,7 +373,7 @@ def test_analytic_sigma_is_least(epsilon, delta):
     assert scaled == pytest.approx(0.01 * sigma, rel=1e-14)
 
 
-@pytest.mark.parametrize("calibrate", [classical_gaussian_sigma, analytic_gaussian_sigma])
+@pytest.mark.parametrize("calibrate", [Gaussian.classical, analytic_gaussian_sigma])
 def test_calibrations_refuse_bad_arguments(calibrate):
     good = bound(1.0, "l2")
     for delta in (0.0, 1.0, -0.1, 2.0, np.nan, None):
@@ -520,10 +512,8 @@ def test_all_rounds_together_spend_the_budget(epsilon, n_rounds):
     assert epsilon * (1 - 1e-3) < whole <= epsilon * (1 + 1e-6)
 
 
-def test_mod_sulq_scale_by_hand():
-    """d = 3, epsilon 0.5, delta 1e-3: 4/0.5 sqrt(2 ln(12 / 0.0050133)) + 1/sqrt(0.5)."""
-    expected = 8 * math.sqrt(2 * 7.78055) + 1.41421
-    assert mod_sulq_scale(3, 0.5, 1e-3) == pytest.approx(expected, rel=1e-5)
+def mod_sulq_scale(n_features, epsilon, delta):
+    return second_moment_noise(n_features, "add_remove", epsilon, delta, mod_sulq=True).sigma
 
 
 @pytest.mark.parametrize(

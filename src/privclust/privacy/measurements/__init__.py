@@ -13,11 +13,9 @@ that need different scales are divided by them first and multiplied afterwards.
 from privclust.privacy.measurements._calibration import (
     analytic_gaussian_sigma,
     claimed_rho,
-    classical_gaussian_sigma,
     gaussian_part,
     gaussian_share,
     largest_share,
-    mod_sulq_scale,
     second_moment_noise,
     share_of_rho,
 )
@@ -26,6 +24,7 @@ from privclust.privacy.measurements._gaussian import Gaussian, SmoothGaussian, S
 from privclust.privacy.measurements._laplace import ComplexLaplace, Laplace
 from privclust.privacy.measurements._measurement import PRICE_TOLERANCE, Measurement
 from privclust.privacy.measurements._printed import Gamma, Wishart
+from privclust.privacy.measurements._stated import check_stated
 
 __all__ = [
     "PRICE_TOLERANCE",
@@ -39,12 +38,11 @@ __all__ = [
     "SymmetricGaussian",
     "Wishart",
     "analytic_gaussian_sigma",
+    "check_stated",
     "claimed_rho",
-    "classical_gaussian_sigma",
     "gaussian_part",
     "gaussian_share",
     "largest_share",
-    "mod_sulq_scale",
     "second_moment_noise",
     "share_of_rho",
 ]

@@ -9,8 +9,7 @@ from functools import lru_cache
 from scipy.optimize import brentq
 
 from privclust.core.validation import check_integer
-from privclust.core.warn import warn_caller
-from privclust.privacy.accounting import calibrated, check_budget, gaussian_constant, total_rho
+from privclust.privacy.accounting import calibrated, check_budget, total_rho
 from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
 from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
 from privclust.privacy.measurements._measurement import Measurement
@@ -140,40 +139,6 @@ def gaussian_part(epsilon: float, delta: float, part: float) -> float:
     return of_part
 
 
-def classical_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
-    r"""Return sigma of the Gaussian mechanism by the classical formula.
-
-    ``sigma = c Delta / epsilon`` with ``c^2 = 2 ln(1.25 / delta)``. (epsilon, delta)-differential
-    privacy for the sensitivity's neighbour relation is proved for epsilon up to 1 only; the
-    private EM paper uses the formula for its means. `analytic_gaussian_sigma` needs less noise and
-    holds for every epsilon.
-
-    Parameters, result and errors are those of `analytic_gaussian_sigma`.
-
-    Warns
-    -----
-    UserWarning
-        If epsilon is above 1, where the formula is not proved.
-
-    References
-    ----------
-    C. Dwork and A. Roth, "The algorithmic foundations of differential privacy", 2014, Theorem A.1.
-
-    Examples
-    --------
-    >>> total = Sensitivity(1.0, "l2", "add-remove", "rows have norm at most 1")
-    >>> round(classical_gaussian_sigma(total, 1.0, 1e-5), 3)
-    4.845
-    """
-    _check(sensitivity, epsilon, delta)
-    if epsilon > 1:
-        warn_caller(
-            "the classical Gaussian mechanism is proved for epsilon of at most 1, "
-            f"got {float(epsilon):g}: use analytic_gaussian_sigma"
-        )
-    return gaussian_constant(delta) * sensitivity.value / float(epsilon)
-
-
 def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: float) -> float:
     r"""Return the least sigma for which the Gaussian mechanism is (epsilon, delta)-private.
 
@@ -217,7 +182,8 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
     >>> round(analytic_gaussian_sigma(total, 1.0, 1e-5), 3)
     3.731
     """
-    _check(sensitivity, epsilon, delta)
+    Gaussian(sensitivity, 1.0)  # checks the norm
+    check_budget(epsilon, delta)
     sigma = sensitivity.value * least_sigma(float(epsilon), float(delta))
     if not 0.0 < sigma < math.inf:
         raise ValueError(
@@ -225,60 +191,6 @@ def analytic_gaussian_sigma(sensitivity: Sensitivity, epsilon: float, delta: flo
             f"{sensitivity.value!r}, which is out of the range of floats; use other units"
         )
     return sigma
-
-
-def mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
-    r"""Return sigma of MOD-SuLQ for a sum of second moments (the paper has their mean).
-
-    On each entry of the upper triangle, for rows of norm at most 1,
-
-    .. math:: n \beta = \frac{d+1}{\epsilon} \sqrt{2 \log \frac{d^2+d}{2 \sqrt{2 \pi} \delta}}
-                  + \frac{1}{\sqrt{\epsilon}}.
-
-    Parameters
-    ----------
-    n_features : int
-        d, at least 1.
-    epsilon, delta : float
-        Budget of the release: epsilon in nats, positive; delta in (0, 1).
-
-    Returns
-    -------
-    float
-        Standard deviation.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or the logarithm is not positive: for one feature and a
-        delta of 0.4 and more.
-
-    References
-    ----------
-    K. Chaudhuri, A. Sarwate and K. Sinha, "A near-optimal algorithm for differentially private
-    principal components", JMLR 14, 2013, Algorithm 1.
-
-    Examples
-    --------
-    >>> round(mod_sulq_scale(3, 0.5, 1e-3), 2)
-    32.97
-    """
-    check_integer("n_features", n_features, minimum=1)
-    check_budget(epsilon, delta)
-    d, root = n_features, 2.0 * math.sqrt(2.0 * math.pi)
-    logarithm = math.log((d * d + d) / (root * delta))
-    if logarithm <= 0:
-        raise ValueError(
-            f"delta must be less than {(d * d + d) / root:.3g} for {d} feature in MOD-SuLQ, whose "
-            f"noise has a logarithm that is not positive then, got {delta!r}"
-        )
-    return (d + 1.0) / epsilon * math.sqrt(2.0 * logarithm) + 1.0 / math.sqrt(epsilon)
-
-
-def _check(sensitivity: Sensitivity, epsilon: float, delta: float) -> None:
-    """Check the arguments of both calibrations of the Gaussian mechanism."""
-    Gaussian(sensitivity, 1.0)
-    check_budget(epsilon, delta)
 
 
 def second_moment_noise(
@@ -304,7 +216,7 @@ def second_moment_noise(
         Budget of all releases: epsilon in nats, positive; delta in (0, 1).
     count : int
     mod_sulq : bool
-        The noise of `mod_sulq_scale` with basic composition, in place of the least noise.
+        The noise of MOD-SuLQ with basic composition, in place of the least noise.
     parts : str
         The sums over which the rows of one release are divided, for the proof.
 
@@ -324,6 +236,31 @@ def second_moment_noise(
     }[relation]
     sensitivity = Sensitivity(value, "l2", relation, proof)
     if mod_sulq:
-        scale = mod_sulq_scale(n_features, epsilon / count, delta / count)
+        scale = _mod_sulq_scale(n_features, epsilon / count, delta / count)
         return SymmetricGaussian(sensitivity, scale, count, weight=1.0)
     return SymmetricGaussian(sensitivity, value / gaussian_share(epsilon, delta, count), count)
+
+
+def _mod_sulq_scale(n_features: int, epsilon: float, delta: float) -> float:
+    r"""Return sigma of MOD-SuLQ for a sum of second moments (the paper has their mean).
+
+    On each entry of the upper triangle, for rows of norm at most 1,
+
+    .. math:: n \beta = \frac{d+1}{\epsilon} \sqrt{2 \log \frac{d^2+d}{2 \sqrt{2 \pi} \delta}}
+                  + \frac{1}{\sqrt{\epsilon}}.
+
+    The logarithm is not positive for one feature and a delta of 0.4 and more: a ValueError.
+
+    Source: K. Chaudhuri, A. Sarwate and K. Sinha, "A near-optimal algorithm for differentially
+    private principal components", JMLR 14, 2013, Algorithm 1.
+    """
+    check_integer("n_features", n_features, minimum=1)
+    check_budget(epsilon, delta)
+    d, root = n_features, 2.0 * math.sqrt(2.0 * math.pi)
+    logarithm = math.log((d * d + d) / (root * delta))
+    if logarithm <= 0:
+        raise ValueError(
+            f"delta must be less than {(d * d + d) / root:.3g} for {d} feature in MOD-SuLQ, whose "
+            f"noise has a logarithm that is not positive then, got {delta!r}"
+        )
+    return (d + 1.0) / epsilon * math.sqrt(2.0 * logarithm) + 1.0 / math.sqrt(epsilon)

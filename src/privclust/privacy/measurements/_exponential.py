@@ -82,6 +82,3 @@ class Exponential(WithEpsilon):
     def _sides(self) -> float:
         """The number of directions in which scores may change."""
         return 1.0 if self.one_sided else 2.0
-
-    def _numbers(self) -> dict[str, float]:
-        return super()._numbers() | {"factor": self.factor}

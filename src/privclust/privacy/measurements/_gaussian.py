@@ -87,7 +87,9 @@ class Gaussian(ForSensitivity):
     ) -> Self:
         """Return the noise of the classical formula, at any epsilon, with its zCDP parameter.
 
-        See `classical_gaussian_sigma`; its (epsilon, delta) is proved only up to epsilon = 1.
+        ``sigma = c Delta / epsilon`` with ``c^2 = 2 ln(1.25 / delta)`` (Dwork and Roth 2014,
+        Theorem A.1; the private EM paper uses it for means). Its (epsilon, delta) is proved only up
+        to epsilon = 1; `analytic_gaussian_sigma` needs less noise and holds for every epsilon.
         """
         check_real("epsilon", epsilon)
         c = gaussian_constant(delta)
@@ -178,8 +180,10 @@ class SymmetricGaussian(Gaussian):
         result[:, columns, rows] = noisy
         return result
 
-    def _numbers(self) -> dict[str, float]:
-        return super()._numbers() | {"off_diagonal": self.sigma / self.weight}
+    @property
+    def off_diagonal(self) -> float:
+        """Standard deviation of the noise off the diagonal."""
+        return self.sigma / self.weight
 
 
 @dataclass(frozen=True)
@@ -238,7 +242,3 @@ class SmoothGaussian(Measurement):
         """Return a value with noise; see `Measurement.release`."""
         array = np.asarray(real_array("value", value))
         return noise.add_gaussian(array, self.scale, source) if self.scale > 0 else array
-
-    def _numbers(self) -> dict[str, float]:
-        names = ("alpha", "beta", "n_coordinates")
-        return super()._numbers() | {name: getattr(self, name) for name in names}

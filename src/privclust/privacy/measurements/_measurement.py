@@ -107,7 +107,7 @@ class Measurement(ABC):
             Name of the released quantity.
         noise : str
             Text on the noise in place of "scale ...". A field in braces, such as ``{scale:.4g}``,
-            is replaced by that number of the measurement.
+            is replaced by that attribute of the measurement.
         units : str
             Units of the noise, appended to it.
         mechanism : str
@@ -120,7 +120,7 @@ class Measurement(ABC):
         Release
         """
         flaw = flaw or self.flaw
-        words = (noise or self._NOISE).format(**self._numbers())
+        words = (noise or self._NOISE).format_map(_Attributes(self))
         return Release(
             name,
             mechanism or self.mechanism,
@@ -134,10 +134,6 @@ class Measurement(ABC):
     def _unrounded(self) -> dict[str, Any]:
         """Return a statement's sensitivity, scale and norm; none if they are not public."""
         return {}
-
-    def _numbers(self) -> dict[str, float]:
-        """Numbers for the fields of a text on the noise."""
-        return {"scale": self.scale}
 
 
 @dataclass(frozen=True)
@@ -164,9 +160,6 @@ class ForSensitivity(Measurement):
     def _unrounded(self) -> dict[str, Any]:
         bound = self.sensitivity
         return {"sensitivity": bound.value, "scale": float(self.scale), "norm": bound.norm}
-
-    def _numbers(self) -> dict[str, float]:
-        return super()._numbers() | {"sensitivity": self.sensitivity.value}
 
 
 @dataclass(frozen=True)
@@ -196,8 +189,15 @@ class WithEpsilon(ForSensitivity):
         """Epsilon, and the zCDP parameter that it implies."""
         return Loss(pure_rho(self.epsilon), self.epsilon, self.count)
 
-    def _numbers(self) -> dict[str, float]:
-        return super()._numbers() | {"epsilon": self.epsilon}
+
+class _Attributes:
+    """The attributes of a measurement by name."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self._measurement = measurement
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self._measurement, name)
 
 
 def real_array(name: str, value) -> np.ndarray | FixedPoint:

@@ -14,7 +14,7 @@ from privclust.mixtures import (
 from privclust.mixtures.exact_statistics import weighted_statistics
 from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.groups import Groups, by_size
-from privclust.privacy.measurements import Gamma, Gaussian, Wishart, classical_gaussian_sigma
+from privclust.privacy.measurements import Gamma, Gaussian, Wishart
 from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import AuditCase, along, repeated
 from privclust_papers.audit.cases.recorded import RecordedFit, two_crowds
@@ -70,8 +70,7 @@ class RawCountInScale(AuditCase):
 
     def many(self, data, rng, n):
         moved = Sensitivity(2.0 / data, "l2", Neighbours.REPLACE_ONE, "DP-EM, eq. (22)")
-        sigma = classical_gaussian_sigma(moved, self.epsilon, self.delta)
-        return Gaussian(moved, sigma).release(np.zeros((n, 10)), rng)
+        return Gaussian.classical(moved, self.epsilon, self.delta).release(np.zeros((n, 10)), rng)
 
 
 class WholeEM(AuditCase):
