@@ -3,10 +3,7 @@
 import hashlib
 import importlib.util
 import io
-import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -112,26 +109,6 @@ def test_an_edit_reruns_what_depends_on_it(features_project):
             assert set(features_project.planned(SUMMARY)) == rules, path
         finally:
             file.write_text(before)
-
-
-def test_killed_job_leaves_whole_shards_and_goes_on(features_project, new_features_project):
-    project = new_features_project()
-    # a shard is an image, so that a kill comes between two
-    project.edit("src/privclust/features/_cache.py", "shard: int = 512", "shard: int = 1")
-    run = project.start("--cores", "2", FEATURES)
-    folder = project.folder / "data/features/.gratings_small.h5.shards"
-    deadline = time.monotonic() + 120.0
-    while not list(folder.glob("*.h5")) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
-    kept = {file: file.stat().st_mtime_ns for file in folder.glob("*.h5")}
-    assert kept
-    assert not (project.folder / FEATURES).exists()
-    project.run("--cores", "2", "--rerun-incomplete", "--nolock", FEATURES)
-    assert (project.folder / FEATURES).read_bytes() == (
-        features_project.folder / FEATURES
-    ).read_bytes()
 
 
 def test_set_without_images_stops_in_one_line(new_features_project):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 
 from privclust.command.output import progress, say
 
-_START_BYTES = 1 << 16
 _SAMPLE_ROWS = 100_000  # rows of a public sample that are used; more do not improve the scale
 
 
@@ -130,32 +128,18 @@ class Twins:
         raise ValueError(f"{file.name}: has the same records as {twin}, {reason}")
 
 
-def check_distinct(
-    files: list[str], public_sample: str | None, counts: Callable[[str], bool]
-) -> None:
-    """Refuse records that would count twice, and a public sample that is private."""
-    by_start: dict[tuple[int, bytes], list[str]] = {}
-    for file in files:
-        others = by_start.setdefault(_start(file), [])
-        twin = next((other for other in others if filecmp.cmp(file, other, shallow=False)), None)
-        if twin is not None and (os.path.samefile(file, twin) or counts(file)):
+def check_distinct(paths: list[str]) -> None:
+    """Refuse a file that is named twice, whatever it contains; `Twins` finds copies."""
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        status = os.stat(path)
+        file = status.st_dev, status.st_ino
+        if file in seen:
             raise ValueError(
-                f"{file}: has the same content as {twin}; a record that is added twice has half "
+                f"{path}: is the same file as {seen[file]}; a record that is added twice has half "
                 "the promised protection: name each file once"
             )
-        others.append(file)
-    if public_sample is not None and os.path.isfile(public_sample):
-        for file in by_start.get(_start(public_sample), []):
-            if filecmp.cmp(public_sample, file, shallow=False):
-                raise ValueError(
-                    f"{public_sample}: has the same content as {file}, which the variance would "
-                    "reveal without noise; name a public sample"
-                )
-
-
-def _start(path: str) -> tuple[int, bytes]:
-    with open(path, "rb") as file:
-        return os.path.getsize(path), hashlib.sha256(file.read(_START_BYTES)).digest()
+        seen[file] = path
 
 
 class Tally:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from privclust.core.printable import printable
 
 _SECONDS_BETWEEN_LINES = 5.0
 _FEW = 1000  # largest number that is written out
-_SECONDS_BETWEEN_SIGNS = {"bar": 1.0, "line": 30.0}  # updates while no step ends
 _NOT_PRIVATE = (
     "NOT private: it holds exact sums, which can reveal records; protect it like the data "
     "themselves, or make it with --epsilon"
@@ -161,53 +158,24 @@ def check_readable(inputs: list[str | None]) -> None:
 
 @contextlib.contextmanager
 def progress(total: int | None, unit: str = "records read") -> Iterator[Callable[[int], object]]:
-    """Yield a function to report progress; in idle times, show that the command is running."""
+    """Yield a function to report progress: a bar on a terminal, otherwise a line now and then."""
     try:
         from tqdm import tqdm
     except ImportError:
         tqdm = None
     if tqdm is not None and sys.stderr is not None and sys.stderr.isatty():
         how = {"unit": f" {unit.split()[0]}", "unit_scale": total is None or total > _FEW}
-        with (
-            tqdm(total=total, file=sys.stderr, **how) as bar,
-            _repeated(bar.refresh, _SECONDS_BETWEEN_SIGNS["bar"]),
-        ):
+        with tqdm(total=total, file=sys.stderr, **how) as bar:
             yield bar.update
-    else:
-        lines = _Lines(total, unit)
-        with _repeated(partial(lines.advance, 0), _SECONDS_BETWEEN_SIGNS["line"]):
-            yield lines.advance
+        return
+    of = f" of {total:,}" if total is not None else ""
+    done, last = 0, time.monotonic()
 
+    def advance(count: int) -> None:
+        nonlocal done, last
+        done += count
+        if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            say(f"{done:,}{of} {unit}")
 
-@contextlib.contextmanager
-def _repeated(call: Callable[[], object], seconds: float) -> Iterator[None]:
-    """Call a function repeatedly from a thread during the block."""
-    is_over = threading.Event()
-
-    def repeat() -> None:
-        while not is_over.wait(seconds):
-            call()
-
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
-
-
-class _Lines:
-    """Progress for logs: a line every few seconds."""
-
-    def __init__(self, total: int | None, unit: str) -> None:
-        self._total, self._unit = total, unit
-        self._done = 0
-        self._last = time.monotonic()
-
-    def advance(self, count: int) -> None:
-        self._done += count
-        if time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
-            of = f" of {self._total:,}" if self._total is not None else ""
-            say(f"{self._done:,}{of} {self._unit}")
+    yield advance

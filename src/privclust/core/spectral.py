@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError, eigsh
+from sklearn.exceptions import ConvergenceWarning
 
-from privclust.core.spectral_kmeans import best_of_starts
+from privclust.core.lloyd import lloyd, nearest_center, plus_plus
+from privclust.core.warn import warn_caller
 
-__all__ = ["estimate_n_clusters", "spectral_clustering"]
-
-_LEAST_KRYLOV = 2000  # vertices from which block Lanczos is faster than a factorisation
-_MOST_BLOCKS, _CHECK_EVERY = 60, 4
-_EXTRA_VECTORS = 2  # vectors of a block in addition to those requested
-_RESIDUAL = 1e-10
+_N_STARTS, _MAX_ITER = 20, 300  # of k-means
+_LEAST_KRYLOV = 2000  # vertices from which Lanczos is faster than a factorisation
 _SPARSE = 0.05  # largest share of nonzero entries of a matrix that is stored as sparse
 
 
@@ -132,33 +133,55 @@ def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:
     return int(np.flatnonzero(gaps >= gaps.max() - 1e-10)[0]) + 1
 
 
-def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k).
+def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    """Return the labels of the best of 20 runs of Lloyd's algorithm, int64.
 
-    For large matrices by block Lanczos, without restarts and from a fixed start: blocks of more
-    than k vectors find an eigenvalue with its multiplicity. Small matrices, and those where this
-    does not converge (as without a gap), are factorised.
+    Each run starts at samples drawn by greedy k-means++: each center after the first is the best of
+    ``2 + floor(log K)`` samples. It ends when the inertia no longer decreases.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float64
+        Finite.
+    n_clusters : int
+        K, between 1 and ``n_samples``; there are fewer labels if fewer samples differ.
+    seed : int
+
+    Warns
+    -----
+    ConvergenceWarning
+        If there are fewer clusters than requested.
+
+    References
+    ----------
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA 2007,
+    section 7 for the greedy form.
     """
-    size, width = len(matrix), n_vectors + _EXTRA_VECTORS
-    if size >= max(_LEAST_KRYLOV, 2 * _MOST_BLOCKS * width):
+    X, rng = np.ascontiguousarray(X, dtype=np.float64), np.random.default_rng(seed)
+    n_trials = 2 + int(np.log(n_clusters))
+    starts = (plus_plus(X, n_clusters, rng, n_trials) for _ in range(_N_STARTS))
+    runs = (lloyd(X, start, _MAX_ITER, 0.0) for start in starts)
+    labels = nearest_center(X, min(runs, key=itemgetter(1))[0])
+    n_labels = len(np.unique(labels))
+    if n_labels < n_clusters:
+        warn_caller(
+            f"{n_labels} clusters were found, not {n_clusters}: there are too few different rows",
+            ConvergenceWarning,
+        )
+    return labels
+
+
+def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
+    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k)."""
+    size = len(matrix)
+    if size >= _LEAST_KRYLOV:
         is_sparse = np.count_nonzero(matrix) < _SPARSE * matrix.size
-        factor = csr_array(matrix) if is_sparse else matrix
-        basis, images = np.empty((2, size, _MOST_BLOCKS * width))
-        block = np.random.default_rng(0).standard_normal((size, width))
-        for number in range(1, _MOST_BLOCKS + 1):
-            done, here = (number - 1) * width, np.s_[(number - 1) * width : number * width]
-            for _ in range(2):  # the second time for the vectors that fill a deficient block
-                block = block - basis[:, :done] @ (basis[:, :done].T @ block)
-                block = np.linalg.qr(block)[0]
-            basis[:, here] = block
-            images[:, here] = block = factor @ block
-            if number % _CHECK_EVERY == 0:
-                V, W = basis[:, : number * width], images[:, : number * width]
-                values, vectors = np.linalg.eigh(V.T @ W)  # Rayleigh-Ritz
-                values, vectors = values[-n_vectors:], vectors[:, -n_vectors:]
-                leading = V @ vectors
-                if np.linalg.norm(W @ vectors - leading * values) <= _RESIDUAL:
-                    return leading
+        start = np.random.default_rng(0).standard_normal(size)
+        try:
+            factor = csr_array(matrix) if is_sparse else matrix
+            return eigsh(factor, n_vectors, which="LA", v0=start)[1]
+        except ArpackError:  # no convergence without a gap
+            pass
     return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]
 
 

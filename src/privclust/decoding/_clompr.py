@@ -17,9 +17,8 @@ L-BFGS-B) and its number of steps open.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
-from privclust.core.box_descent import minimise_in_box
 from privclust.decoding._atoms import (
     correlation_and_gradient,
     in_single_precision,
@@ -75,12 +74,12 @@ def _ascend(start, residual, problem, reach):
     """Climb to the center of largest correlation with the residual."""
     scale = 1.0 / max(np.abs(residual[0]).sum() + np.abs(residual[1]).sum(), 1e-300)
 
-    def loss(center, gradient):
+    def loss(center):
+        gradient = np.empty(center.size)
         value = correlation_and_gradient(center, problem[0], *residual, gradient)
-        gradient *= -scale
-        return -value * scale
+        return -value * scale, -scale * gradient
 
-    return minimise_in_box(loss, start, -reach, reach, _ASCENT_STEPS)[0]
+    return _minimised(loss, start, -reach, reach, _ASCENT_STEPS).x
 
 
 def _descend(weights, centers, problem, steps, reach):
@@ -89,15 +88,22 @@ def _descend(weights, centers, problem, steps, reach):
     no_spread, by_spread = np.zeros(k), np.empty(k)
     scale = 1.0 / max(float(problem[2] @ problem[2] + problem[3] @ problem[3]), 1e-300)
 
-    def loss(point, gradient):
+    def loss(point):
+        gradient = np.empty(point.size)
         gradients = gradient[:k], gradient[k:].reshape(k, d), by_spread
         centers = point[k:].reshape(k, d)
         value = residual_and_gradient(point[:k], centers, no_spread, True, problem, gradients)
-        gradient *= scale
-        return value * scale
+        return value * scale, scale * gradient
 
     low = np.concatenate([np.zeros(k), np.tile(-reach, k)])
     high = np.concatenate([np.full(k, np.inf), np.tile(reach, k)])
     start = np.concatenate([weights, centers.ravel()])
-    point, value = minimise_in_box(loss, start, low, high, steps)
-    return point[:k], point[k:].reshape(k, d), value / scale
+    best = _minimised(loss, start, low, high, steps)
+    return best.x[:k], best.x[k:].reshape(k, d), float(best.fun) / scale
+
+
+def _minimised(loss, start, low, high, steps):
+    bounds = np.stack([low, high], axis=1)
+    return minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
+    )

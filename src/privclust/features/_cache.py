@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privclust.core import hdf5
-from privclust.core.progress import progress_over
 from privclust.core.validation import check_integer
 from privclust.features._extract import (
     CROP,
-    Settings,
     check_settings,
+    readable,
     run_network,
     small_pixels,
 )
@@ -31,9 +27,7 @@ from privclust.features._store import (
     whole_labels,
 )
 from privclust.features._weights import weights_sha256
-from privclust.features.images import ImageList, UnreadableImagesError
-
-log = logging.getLogger(__name__)
+from privclust.features.images import ImageList
 
 
 def cache_features(
@@ -46,16 +40,12 @@ def cache_features(
     batch: int = 16,
     threads: int | None = None,
     pixels: int | None = None,
-    shard: int = 512,
-    skip_unreadable: bool = False,
     about: Mapping[str, Any] | None = None,
     inputs: Mapping[str, str] | None = None,
 ) -> FeatureSet:
     """Return the features of a data set, from a file if they were extracted before.
 
-    Features are written in shards to a folder ``.<name>.shards`` next to the file, so that an
-    interrupted run continues where it stopped. Progress is shown by a bar on a terminal, otherwise
-    by lines in the log.
+    Progress is shown by a bar on a terminal, otherwise by lines in the log.
 
     Parameters
     ----------
@@ -69,11 +59,6 @@ def cache_features(
     pixels : int or None, default=None
         Height and width of small images whose raw pixels are kept too, in [0, 1]; >= 1. None keeps
         none.
-    shard : int, default=512
-        Images extracted between two writes, >= 1. Does not change the result.
-    skip_unreadable : bool, default=False
-        Whether images that cannot be decoded are left out, with their labels. The log and the
-        result's ``about["skipped"]`` name them.
     about : mapping, optional
         Further JSON values about the images to store in the file.
     inputs : mapping of str to str, optional
@@ -92,7 +77,7 @@ def cache_features(
     WeightsError
         If the file of the weights is not the published one.
     UnreadableImagesError
-        If images cannot be decoded and may not be skipped, or none can be.
+        If images cannot be decoded.
     FileError
         If the file is damaged, or contains features of other images or settings.
     ImportError
@@ -105,7 +90,6 @@ def cache_features(
     (600, 1280)
     """
     settings = check_settings(model, size, batch, threads, weights)
-    check_integer("shard", shard, minimum=1)
     if pixels is not None:
         check_integer("pixels", pixels, minimum=1)
     path = check_suffix(path)
@@ -121,26 +105,13 @@ def cache_features(
         "images": images.digest(),
         "labels": _digest(labels),
     }
-    if path.exists():
-        artefact = hdf5.read(path, KIND, parameters, remedy=hdf5.RUN_AGAIN)
-        if skip_unreadable or not artefact.parameters["skipped"]:
-            return features_of(artefact, path)
-    readable, parameters["skipped"] = _readable(images, skip_unreadable)
-    folder = path.parent / f".{path.name}.shards"
-    starts = range(0, len(readable), shard)
-    what = f"features by {model}, {shard} images at a time"
-    parts = [
-        _shard(folder, images, readable[start : start + shard], settings, parameters)
-        for start in progress_over(starts, len(starts), what)
-    ]
-    content: dict[str, Any] = {
-        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
-    }
-    for name, value in labels.items():
-        content[name] = value if name == "names" else value[readable]
-    save_features(path, **content, about=parameters, inputs=inputs)
-    shutil.rmtree(folder, ignore_errors=True)
-    return features_of(hdf5.read(path, KIND), path)
+    if not path.exists():
+        images = readable(images)
+        content: dict[str, Any] = {"X": run_network(images, settings, progress=True), **labels}
+        if pixels is not None:
+            content["pixels"] = small_pixels(images, pixels)
+        save_features(path, **content, about=parameters, inputs=inputs)
+    return features_of(hdf5.read(path, KIND, parameters, remedy=hdf5.RUN_AGAIN), path)
 
 
 def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:
@@ -159,38 +130,3 @@ def _digest(labels: Mapping[str, np.ndarray]) -> str:
         sha.update(f"{name} {labels[name].dtype.str} {labels[name].shape}\n".encode())
         sha.update(labels[name].tobytes())
     return sha.hexdigest()
-
-
-def _readable(images: ImageList, skip: bool) -> tuple[np.ndarray, list[str]]:
-    """Return the positions of readable images and the names of the others, if skipped."""
-    failures = images.unreadable()
-    if failures and (not skip or len(failures) == len(images)):
-        raise UnreadableImagesError(failures, len(images))
-    if failures:
-        log.warning("skipped: %s", UnreadableImagesError(failures, len(images)))
-    left_out = {position for position, _, _ in failures}
-    readable = [i for i in range(len(images)) if i not in left_out]
-    return np.array(readable), [name for _, name, _ in failures]
-
-
-def _shard(
-    folder: Path,
-    images: ImageList,
-    positions: np.ndarray,
-    settings: Settings,
-    parameters: Mapping[str, Any],
-) -> dict[str, np.ndarray]:
-    """Return the features of some images, from their shard if it is complete."""
-    file = folder / f"{positions[0]:08d}.h5"
-    parameters = {**parameters, "first": int(positions[0]), "last": int(positions[-1])}
-    try:
-        return hdf5.read(file, "features_shard", parameters).arrays
-    except hdf5.FileError as error:
-        if file.exists():
-            log.info("extracted again: %s", error)
-    images = images.subset(positions)
-    arrays = {"X": run_network(images, range(0, len(images), settings.batch), settings)}
-    if parameters["pixels"] is not None:
-        arrays["pixels"] = small_pixels(images, parameters["pixels"])
-    hdf5.write(file, "features_shard", arrays, parameters)
-    return arrays

@@ -98,12 +98,7 @@ def extract_features(
     (2, 1280)
     """
     settings = check_settings(model, size, batch, threads, weights)
-    images = readable(images)
-    starts: Iterable[int] = range(0, len(images), batch)
-    if progress:
-        total = -(-len(images) // batch)
-        starts = progress_over(starts, total, f"features by {model}, batches of {batch}")
-    return run_network(images, starts, settings)
+    return run_network(readable(images), settings, progress=progress)
 
 
 def readable(images: ImageList | Sequence[Image] | np.ndarray) -> ImageList:
@@ -153,9 +148,13 @@ def check_settings(
     return Settings(model, size, batch, threads, None if weights is None else Path(weights))
 
 
-def run_network(images: ImageList, starts: Iterable[int], settings: Settings) -> np.ndarray:
-    """Return the features of readable images, in batches that begin at `starts`."""
+def run_network(images: ImageList, settings: Settings, *, progress: bool) -> np.ndarray:
+    """Return the features of readable images, batch by batch."""
     network = _network(settings.model, settings.threads, settings.weights)
+    starts: Iterable[int] = range(0, len(images), settings.batch)
+    if progress:
+        what = f"features by {settings.model}, batches of {settings.batch}"
+        starts = progress_over(starts, len(starts), what)
     batches = []
     for start in starts:
         stop = min(start + settings.batch, len(images))

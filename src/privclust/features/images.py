@@ -155,14 +155,6 @@ class ImageList(Sequence[Any]):
                 failures += error.failures
         return failures
 
-    def subset(self, indices: Sequence[int] | np.ndarray) -> ImageList:
-        """Return some of the images, with their names and boxes."""
-        return ImageList(
-            [self._items[i] for i in indices],
-            None if self._boxes is None else self._boxes[np.asarray(indices)],
-            [self.name(i) for i in indices],
-        )
-
     def digest(self) -> str:
         """Return the SHA-256 over contents and boxes of all images, undecoded.
 
@@ -199,20 +191,6 @@ def empty_files(sizes: Sequence[int]) -> tuple[dict[str, np.ndarray], list[np.nd
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     images = np.empty(offsets[-1], dtype=np.uint8)
     return {"images": images, "offsets": offsets}, np.split(images, offsets[1:-1])
-
-
-def join_files(contents: Sequence[bytes]) -> dict[str, np.ndarray]:
-    """Return encoded files as ``images`` and ``offsets``.
-
-    Examples
-    --------
-    >>> join_files([b"ab", b"cde"])["offsets"].tolist()
-    [0, 2, 5]
-    """
-    arrays, places = empty_files([len(content) for content in contents])
-    for place, content in zip(places, contents, strict=True):
-        place[:] = np.frombuffer(content, dtype=np.uint8)
-    return arrays
 
 
 def take_images(arrays: Mapping[str, np.ndarray], indices: np.ndarray) -> dict[str, np.ndarray]:

@@ -3,9 +3,7 @@
 from privclust.metrics.mixtures import mean_error, normalised_intracluster_variance
 from privclust.metrics.segmentation import l1_error, l2_error, segmentation_error
 from privclust.metrics.subspaces import (
-    principal_angles,
     subspace_cost,
-    subspace_distance,
     wasserstein_distance,
 )
 
@@ -14,9 +12,7 @@ __all__ = [
     "l2_error",
     "mean_error",
     "normalised_intracluster_variance",
-    "principal_angles",
     "segmentation_error",
     "subspace_cost",
-    "subspace_distance",
     "wasserstein_distance",
 ]

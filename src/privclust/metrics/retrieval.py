@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 
-from privclust.core.compiled import kernel
 from privclust.core.validation import check_integer, check_real
 
 _MAX_DIRECT = 8  # largest dimension for sums of squared differences instead of inner products
@@ -102,8 +102,15 @@ def hit_ranks(
             f"{own.min()} to {own.max()}"
         )
     ranks = np.empty(len(queries), dtype=np.int64)
+    places = np.arange(len(gallery))
     for rows, distances in _blocks(queries, gallery):
-        _ranks(distances, y_queries[rows], y_gallery, own[rows], ranks[rows])
+        is_other = places != own[rows, None]
+        is_hit = is_other & (y_gallery == y_queries[rows, None])
+        first = np.where(is_hit, distances, np.inf).argmin(axis=1)[:, None]  # of ties the first
+        least = np.take_along_axis(distances, first, axis=1)
+        is_nearer = (distances < least) | ((distances == least) & (places < first))
+        n_nearer = (is_nearer & is_other).sum(axis=1)
+        ranks[rows] = np.where(is_hit.any(axis=1), n_nearer, len(gallery))
     return ranks
 
 
@@ -167,60 +174,16 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
 def _blocks(queries: np.ndarray, gallery: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries and their squared distances to the gallery, up to a constant."""
     is_direct = gallery.shape[1] <= _MAX_DIRECT
-    if is_direct:
-        columns = np.ascontiguousarray(gallery.T, dtype=np.float64)
-        queries = queries.astype(np.float64)
-    else:
+    if not is_direct:
         center = gallery.mean(axis=0)
         gallery, queries = gallery - center, queries - center
         squares = np.einsum("ij,ij->i", gallery, gallery)
     for start in range(0, len(queries), _BLOCK_QUERIES):
-        rows = slice(start, min(start + _BLOCK_QUERIES, len(queries)))
+        rows = slice(start, start + _BLOCK_QUERIES)
         if is_direct:
-            distances = np.empty((rows.stop - start, columns.shape[1]))
-            _squared_differences(queries[rows], columns, distances)
+            yield rows, cdist(queries[rows], gallery, "sqeuclidean")
         else:
-            distances = queries[rows] @ gallery.T
-            distances *= -2
-            distances += squares
-        yield rows, distances
-
-
-@kernel()
-def _squared_differences(queries: np.ndarray, columns: np.ndarray, distances: np.ndarray) -> None:
-    """Write squared distances of queries (m, d) to a gallery given as columns (d, n)."""
-    for i in range(queries.shape[0]):
-        row = distances[i]
-        row[:] = 0.0
-        for c in range(columns.shape[0]):
-            column, value = columns[c], queries[i, c]
-            for j in range(column.size):
-                row[j] += (column[j] - value) * (column[j] - value)
-
-
-@kernel()
-def _ranks(
-    distances: np.ndarray,
-    y_queries: np.ndarray,
-    y_gallery: np.ndarray,
-    own: np.ndarray,
-    ranks: np.ndarray,
-) -> None:
-    """Write how many precede the first of the query's class, ties in order of the gallery."""
-    n = y_gallery.size
-    for i in range(y_queries.size):
-        row, first, label = distances[i], -1, y_queries[i]
-        for j in range(n):
-            if y_gallery[j] == label and j != own[i] and (first < 0 or row[j] < row[first]):
-                first = j
-        if first < 0:
-            ranks[i] = n
-            continue
-        least, rank = row[first], 0
-        for j in range(n):
-            if j != own[i] and (row[j] < least or (row[j] == least and j < first)):
-                rank += 1
-        ranks[i] = rank
+            yield rows, squares - 2 * (queries[rows] @ gallery.T)
 
 
 def _checked_rows(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

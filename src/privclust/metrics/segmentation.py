@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["l1_error", "l2_error", "segmentation_error"]
-
 
 def segmentation_error(y: np.ndarray, labels: np.ndarray) -> float:
     """Proportion of points assigned to the wrong subspace.

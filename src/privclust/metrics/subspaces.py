@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from privclust.core.grassmann import residuals
-
-__all__ = ["principal_angles", "subspace_cost", "subspace_distance", "wasserstein_distance"]
 
 _ORTHONORMALITY_TOLERANCE = 1e-5  # largest entry of U'U - I by rounding, also of float32
 
@@ -48,47 +45,12 @@ def subspace_cost(X: np.ndarray, bases: np.ndarray) -> float:
     >>> subspace_cost([[3.0, 1.0], [0.5, 2.0]], axes)
     0.625
     """
-    X, bases = np.asarray(X, dtype=np.float64), _checked("bases", bases, 3)
+    X, bases = np.asarray(X, dtype=np.float64), _checked("bases", bases)
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] != bases.shape[1]:
         raise ValueError(f"X must have shape (n_samples > 0, {bases.shape[1]}), got {X.shape}")
     if not np.isfinite(X).all():
         raise ValueError("X must be finite, got NaN or inf")
     return float(residuals(X, bases).min(axis=1).mean())
-
-
-def subspace_distance(basis: np.ndarray, other: np.ndarray) -> float:
-    r"""Distance of two subspaces, :math:`\|U U' - V V'\|_F`: the right-hand side of eq. (1).
-
-    For subspaces of one dimension that is :math:`\sqrt 2 \|\sin \Theta\|_F`, with the principal
-    angles :math:`\Theta`; eq. (1) of the paper leaves out the root of 2.
-
-    Parameters
-    ----------
-    basis, other : array-like of shape (n_features, dimension)
-        Orthonormal columns; the dimensions may differ.
-
-    Returns
-    -------
-    float
-        0 to the root of the sum of both dimensions; correct to about 1e-15 also near 0.
-
-    Raises
-    ------
-    ValueError
-        If a basis is not a matrix with orthonormal columns, or the numbers of features differ.
-
-    References
-    ----------
-    Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
-    eq. (1).
-
-    Examples
-    --------
-    >>> round(subspace_distance([[1.0], [0.0]], [[0.0], [1.0]]), 3)
-    1.414
-    """
-    basis, other = _checked_pair(basis, other)
-    return float(np.sqrt(_squared_distances(basis[None], other[None])[0, 0]))
 
 
 def wasserstein_distance(bases: np.ndarray, others: np.ndarray) -> float:
@@ -123,50 +85,13 @@ def wasserstein_distance(bases: np.ndarray, others: np.ndarray) -> float:
     >>> wasserstein_distance(axes, -axes[::-1])
     0.0
     """
-    bases, others = _checked("bases", bases, 3), _checked("others", others, 3)
+    bases, others = _checked("bases", bases), _checked("others", others)
     if bases.shape != others.shape:
         raise ValueError(
             f"bases and others must have one shape, got {bases.shape} and {others.shape}"
         )
     squared = _squared_distances(bases, others)
     return float(np.sqrt(squared[linear_sum_assignment(squared)].sum()))
-
-
-def principal_angles(basis: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Angles between two subspaces, the smallest first.
-
-    Parameters
-    ----------
-    basis, other : array-like of shape (n_features, dimension)
-        Orthonormal columns; the dimensions may differ.
-
-    Returns
-    -------
-    ndarray of shape (the smaller dimension,)
-        In radians, 0 to pi / 2; correct to about 1e-15 also near both ends.
-
-    Raises
-    ------
-    ValueError
-        If a basis is not a matrix with orthonormal columns, or the numbers of features differ.
-
-    References
-    ----------
-    A. Bjoerck and G. Golub, "Numerical methods for computing angles between linear subspaces",
-    Mathematics of Computation 27, 1973.
-
-    Examples
-    --------
-    >>> principal_angles(np.eye(3)[:, :2], np.eye(3)[:, 1:]).round(3)
-    array([0.   , 1.571])
-    """
-    basis, other = _checked_pair(basis, other)
-    if basis.shape[1] < other.shape[1]:
-        basis, other = other, basis
-    inside = basis.T @ other
-    cosines = np.linalg.svd(inside, compute_uv=False)
-    sines = np.linalg.svd(other - basis @ inside, compute_uv=False)
-    return np.arctan2(sines[::-1], cosines)
 
 
 def _squared_distances(bases: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -181,24 +106,13 @@ def _squared_distances(bases: np.ndarray, others: np.ndarray) -> np.ndarray:
     return first + second
 
 
-def _checked_pair(basis: ArrayLike, other: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return two matrices with orthonormal columns in one space."""
-    basis, other = _checked("basis", basis, 2), _checked("other", other, 2)
-    if len(basis) != len(other):
-        raise ValueError(
-            f"basis and other must have as many features, got shapes {basis.shape} and "
-            f"{other.shape}"
-        )
-    return basis, other
-
-
-def _checked(name: str, bases: Any, n_axes: int) -> np.ndarray:
+def _checked(name: str, bases: Any) -> np.ndarray:
     """Return an array of bases, or raise a ValueError that says what it is not."""
     bases = np.asarray(bases, dtype=np.float64)
-    if bases.ndim != n_axes or bases.size == 0 or bases.shape[-1] > bases.shape[-2]:
-        shape = ("n_clusters, " if n_axes == 3 else "") + "n_features, dimension"
+    if bases.ndim != 3 or bases.size == 0 or bases.shape[-1] > bases.shape[-2]:
         raise ValueError(
-            f"{name} must have shape ({shape}), no more dimensions than features, got {bases.shape}"
+            f"{name} must have shape (n_clusters, n_features, dimension), no more dimensions than "
+            f"features, got {bases.shape}"
         )
     errors = np.abs(np.swapaxes(bases, -1, -2) @ bases - np.eye(bases.shape[-1]))
     if not (errors <= _ORTHONORMALITY_TOLERANCE).all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -182,15 +182,52 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 @dataclass(frozen=True)
-class _Numbers:
-    """A column of numbers, or of dates in seconds since 1970, between bounds."""
+class _Part:
+    """The encoding of a column; `kind` is that of its entries, `middle` replaces missing ones."""
 
     name: str
+    kind: ClassVar[Any]
+    middle: ClassVar[Any]
+
+    def column(self, X: Any) -> Column:
+        """Return the column of a table, of a type that can hold such entries."""
+        try:
+            values = X[self.name]
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise ReadingError(f"the table has no column {self.name!r}") from None
+        if len(shape := getattr(values, "shape", (0,))) != 1:
+            raise ReadingError(f"column {self.name!r} must have one entry a row, got shape {shape}")
+        column = column_of(values)
+        column.check(self.name, self.kind)
+        return column
+
+    def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
+        """Return rows (n, width) with NaN kept, replaced by the middle or refused."""
+        is_nan = np.isnan(rows)
+        if missing == "drop" or not is_nan.any():
+            return rows
+        if missing == "error":
+            only = "its categories" if self.kind == "categories" else self.kind
+            raise ReadingError(
+                f"column {self.name!r} must hold {only} only: an entry is missing or none"
+            )
+        return np.where(is_nan, self.middle, rows)
+
+
+@dataclass(frozen=True)
+class _Numbers(_Part):
+    """A column of numbers, or of dates in seconds since 1970, between bounds."""
+
     low: float
     high: float
-    is_date: bool = False
+    is_date: bool
     width = 1
     highs = np.ones(1)
+    middle = 0.5
+
+    @property
+    def kind(self) -> str:
+        return "dates" if self.is_date else "numbers"
 
     @property
     def names(self) -> list[str]:
@@ -201,25 +238,11 @@ class _Numbers:
         """The unit of the coordinate: the range, of dates in days."""
         return np.array([(self.high - self.low) / (_DAY if self.is_date else 1.0)])
 
-    def column(self, X: Any) -> Column:
-        """Return the column of a table, of a type that can hold numbers or dates."""
-        return _column(X, self.name, "dates" if self.is_date else "numbers")
-
-    @property
-    def middle(self) -> Any:
-        return np.array([0.5])
-
     def encoded(self, column: Column) -> np.ndarray:
         """Return fractions of the range, (n, 1); NaN for unreadable entries."""
         values = column.seconds() if self.is_date else column.numbers().astype(float)
         inside = np.clip(values, self.low, self.high)
         return np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)[:, None]
-
-    def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
-        """Return coordinates with missing or unreadable entries treated as requested."""
-        return _filled(
-            rows, missing, self.middle, self.name, "dates" if self.is_date else "numbers"
-        )
 
     def decoded(self, X: np.ndarray) -> Any:
         values = self.low + X[:, 0] * (self.high - self.low)
@@ -229,9 +252,9 @@ class _Numbers:
 
 
 @dataclass(frozen=True)
-class _Categories:
-    name: str
+class _Categories(_Part):
     categories: tuple[str, ...]
+    kind = "categories"
 
     @property
     def width(self) -> int:
@@ -250,18 +273,10 @@ class _Categories:
         """The unit of the coordinates: a share."""
         return np.full(self.width, 1.0 / _SIDE)
 
-    def column(self, X: Any) -> Column:
-        """Return the column of a table, of a type that can hold categories."""
-        return _column(X, self.name, "categories")
-
     @property
-    def middle(self) -> Any:
+    def middle(self) -> float:
         """The coordinates of the mean of all categories."""
-        return np.full(self.width, _SIDE / self.width)
-
-    def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
-        """Return coordinates with missing or unreadable entries treated as requested."""
-        return _filled(rows, missing, self.middle, self.name, "its categories")
+        return _SIDE / self.width
 
     def encoded(self, column: Column) -> np.ndarray:
         """Return corners of a simplex, (n, K); NaN for entries that are no category."""
@@ -276,16 +291,6 @@ class _Categories:
         """Return shares of points (n, K)."""
         shares = _nearest_shares(X / _SIDE)
         return dict(zip(self.names, shares.T, strict=True))
-
-
-def _filled(rows: np.ndarray, missing: str, middle: Any, name: str, kind: str) -> np.ndarray:
-    """Return rows (n, width) with NaN kept, replaced by the middle or refused."""
-    is_nan = np.isnan(rows)
-    if missing == "drop" or not is_nan.any():
-        return rows
-    if missing == "error":
-        raise ReadingError(f"column {name!r} must hold {kind} only: an entry is missing or none")
-    return np.where(is_nan, middle, rows)
 
 
 def _part(name: str, declared: Any) -> _Numbers | _Categories:
@@ -307,19 +312,6 @@ def _part(name: str, declared: Any) -> _Numbers | _Categories:
         kind = "dates" if is_date else "numbers"
         raise ValueError(f"column {name!r}: bounds must be {kind} with low < high")
     return _Numbers(name, low, high, is_date)
-
-
-def _column(X: Any, name: str, what: str) -> Column:
-    """Return a column of a table; a ReadingError if its type does not suit the declaration."""
-    try:
-        values = X[name]
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise ReadingError(f"the table has no column {name!r}") from None
-    if len(shape := getattr(values, "shape", (0,))) != 1:
-        raise ReadingError(f"column {name!r} must have one entry a row, got shape {shape}")
-    column = column_of(values)
-    column.check(name, what)
-    return column
 
 
 def _nearest_shares(X: np.ndarray) -> np.ndarray:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from privclust.records.cells import seconds
+
 NUMBER, DATE, SHARE = "number", "date", "share"
+_DAY = 86_400.0
 WIDTH_95 = 1.96  # half-width of a 95 % interval, in standard errors
 
 
@@ -36,6 +40,20 @@ class Coordinate:
     errors: np.ndarray
     spreads: np.ndarray | None = None
     spread_errors: np.ndarray | None = None
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Centers as numbers, (n_clusters,); dates in days since 1970."""
+        if self.kind == DATE:
+            return self.centers.astype("datetime64[s]").astype(np.int64) / _DAY
+        return self.centers.astype(float)
+
+    def scaled(self, declared: Any) -> tuple[np.ndarray, float]:
+        """Return centers as fractions of the column's declared range, and its width (in days)."""
+        low, high = (0.0, 1.0) if self.kind == SHARE else declared
+        if self.kind == DATE:
+            low, high = seconds(low) / _DAY, seconds(high) / _DAY
+        return (self.numbers - low) / (high - low), high - low
 
     @property
     def width_95(self) -> np.ndarray:

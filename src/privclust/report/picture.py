@@ -92,25 +92,12 @@ def _drawn_columns(clusters: TableClusters) -> list[int]:
 
 def _between(clusters: TableClusters, j: int) -> float:
     """Return the spread of centers in a coordinate, relative to its declared range."""
-    coordinate = clusters.coordinates[j]
-    values = _numbers(coordinate)[clusters.is_detected]
-    low, high = clusters.columns[coordinate.column]
-    if coordinate.kind == DATE:
-        low, high = (_days(np.datetime64(end, "s")) for end in (low, high))
-    if not len(values):
+    coordinate, is_shown = clusters.coordinates[j], clusters.is_detected
+    if not is_shown.any():
         return 0.0
-    middle = np.average(values, weights=clusters.weights[clusters.is_detected])
-    return float(((values - middle) ** 2).mean()) / (high - low) ** 2
-
-
-def _days(times: np.ndarray | np.datetime64) -> np.ndarray:
-    return times.astype("datetime64[s]").astype(np.int64) / 86400.0
-
-
-def _numbers(coordinate: Coordinate) -> np.ndarray:
-    if coordinate.kind == DATE:
-        return _days(coordinate.centers)
-    return coordinate.centers.astype(float)
+    places = coordinate.scaled(clusters.columns[coordinate.column])[0][is_shown]
+    middle = np.average(places, weights=clusters.weights[is_shown])
+    return float(((places - middle) ** 2).mean())
 
 
 def _sizes(clusters: TableClusters) -> np.ndarray:
@@ -124,7 +111,7 @@ def _colour(j: int | np.integer) -> str:
 def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> None:
     """Draw centers in two coordinates with the spreads of clusters and the errors of centers."""
     coordinates = [clusters.coordinates[j] for j in (first, second)]
-    x, y = map(_numbers, coordinates)
+    x, y = (c.numbers for c in coordinates)
     for j in np.flatnonzero(clusters.is_detected):
         wide = [2.0 * c.spreads[j] for c in coordinates if c.spreads is not None]
         if len(wide) == 2:
@@ -189,7 +176,7 @@ def _together(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> list[list[int]
 def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
     """Draw centers of the only column with their 95 % intervals, a line for each cluster."""
     coordinate = clusters.coordinates[j]
-    x, places = _numbers(coordinate), np.arange(len(clusters.weights), dtype=float)
+    x, places = coordinate.numbers, np.arange(len(clusters.weights), dtype=float)
     for place in np.flatnonzero(clusters.is_detected):
         if coordinate.spreads is not None:
             ends = x[place] + coordinate.spreads[place] * np.array([-1.0, 1.0])

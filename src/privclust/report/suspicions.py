@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from privclust.decoding._cluster_count import DEEP_VALLEY, deepest_valley
-from privclust.records.cells import seconds
-from privclust.records.columns import column_of
-from privclust.report.coordinate import DATE, WIDTH_95, Coordinate
+from privclust.report.coordinate import WIDTH_95, Coordinate
 
 _IN_THE_MIDDLE = "lies in the middle of the bounds: check that its entries were read as you meant"
 _AT_AN_END = (
@@ -101,23 +99,14 @@ def _may_be_equal(coordinate: Coordinate, ends: Any) -> np.ndarray:
     """Return in which clusters all entries may be equal, as far as spreads are known."""
     if coordinate.spreads is None or coordinate.spread_errors is None:
         return np.ones(len(coordinate.centers), dtype=bool)
-    low, high = map(seconds, ends) if coordinate.kind == DATE else ends
-    width = (high - low) / (86_400.0 if coordinate.kind == DATE else 1.0)
     least = coordinate.spreads - WIDTH_95 * coordinate.spread_errors
-    return ~(least >= _NEAR * width)  # a spread that is NaN is not known
+    return ~(least >= _NEAR * coordinate.scaled(ends)[1])  # a spread that is NaN is not known
 
 
 def _in_parts(
     coordinate: Coordinate, ends: Any, is_detected: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return positions of detected centers in a range, and the distance that counts as equal."""
-    values, errors = coordinate.centers[is_detected], coordinate.errors[is_detected]
-    if isinstance(ends, list):
-        low, width = 0.0, 1.0
-    elif values.dtype.kind == "M":
-        low, high = (seconds(end) for end in ends)
-        values, errors, width = column_of(values).seconds(), errors * 86_400.0, high - low
-    else:
-        low, width = ends[0], ends[1] - ends[0]
-    near = np.clip(2.0 * errors / width, _NEAREST, _NEAR)
-    return (values - low) / width, near
+    places, width = coordinate.scaled(ends)
+    near = np.clip(2.0 * coordinate.errors / width, _NEAREST, _NEAR)
+    return places[is_detected], near[is_detected]

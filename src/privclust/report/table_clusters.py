@@ -192,11 +192,6 @@ class TableClusters:
         """Whether the clusters may be published, under their guarantee."""
         return self.guarantee.definition != "none"
 
-    def weight_interval(self, j: int) -> tuple[float, float]:
-        """Return the 95 % interval of a cluster's share of the records, within 0 and 1."""
-        width = WIDTH_95 * self.weight_errors[j]
-        return max(self.weights[j] - width, 0.0), min(self.weights[j] + width, 1.0)
-
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return header and rows of a table of text; cells of undetected clusters are empty."""
         names = [name for c in self.coordinates for name, _ in _numbers_of(c)]
@@ -223,11 +218,12 @@ class TableClusters:
         for j, is_detected in enumerate(self.is_detected):
             cluster: dict[str, Any] = {"is_detected": bool(is_detected)}
             if is_detected:
+                width = WIDTH_95 * np.array([-1.0, 1.0]) * self.weight_errors[j]
                 cluster |= {
                     "are_errors_known": bool(self.is_reliable[j]),
                     "weight": float(self.weights[j]),
                     "weight_error": float(self.weight_errors[j]),
-                    "weight_interval": [float(end) for end in self.weight_interval(j)],
+                    "weight_interval": np.clip(self.weights[j] + width, 0.0, 1.0).tolist(),
                     "center": {c.name: _plain(c.centers[j]) for c in self.coordinates},
                     "center_error": {c.name: float(c.errors[j]) for c in self.coordinates},
                 }

@@ -112,14 +112,9 @@ def _difference(clusters: TableClusters, name: str, j: int) -> float:
     weights = np.where(clusters.is_detected, np.maximum(clusters.weights, 0.0), 0.0)
     largest = 0.0
     for coordinate in _coordinates(clusters, name):
-        ends = clusters.columns[name]
-        values = coordinate.centers
-        if coordinate.kind == DATE:
-            values = values.astype("datetime64[s]").astype(float)
-            ends = [np.datetime64(end, "s").astype(float) for end in ends]
-        low, high = (0.0, 1.0) if coordinate.kind == SHARE else ends
-        mean = weights @ values / weights.sum()
-        largest = max(largest, abs(float(values[j] - mean)) / (high - low))
+        places, _ = coordinate.scaled(clusters.columns[name])
+        mean = weights @ places / weights.sum()
+        largest = max(largest, abs(float(places[j] - mean)))
     return largest
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from privclust.core.spectral import spectral_clustering
-from privclust.core.spectral_kmeans import best_of_starts
+from privclust.core.spectral import best_of_starts, spectral_clustering
 from privclust.core.validation import Integer
 from privclust.segmentation._self_expressive import SubspaceSegmenter
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from privclust.core.compiled import kernel
 from privclust.core.validation import check_integer, check_option
 
 SHAPES = ("paper", "unequal", "elongated", "unbalanced")
@@ -141,17 +140,17 @@ class MixtureRows:
         return np.random.Generator(np.random.PCG64DXSM(sequence))
 
     def _labels(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
-        labels = np.empty(n_rows, dtype=np.int64)
-        _choose(rng.random(self._chunk), self._edges, labels)
-        return labels
+        return np.searchsorted(self._edges, rng.random(self._chunk)[:n_rows], side="right")
 
     def _rows(self, rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
-        rows = rng.standard_normal((len(labels), self.n_features))
-        if self._factors.ndim == 1:
-            _place_spherical(rows, labels, self.centers, self._factors)
-        else:
-            _place(rows, labels, self.centers, self._factors)
-        return rows
+        drawn = rng.standard_normal((len(labels), self.n_features))
+        factors = self._factors[labels]
+        if factors.ndim == 1:
+            return self.centers[labels] + factors[:, None] * drawn
+        moves = np.zeros(drawn.shape)
+        for j in range(self.n_features):  # a row has the same bits with any others
+            moves += factors[:, :, j] * drawn[:, j, None]
+        return self.centers[labels] + moves
 
 
 def draw_mixture(
@@ -239,39 +238,3 @@ def _edges(weights: ArrayLike, k: int) -> np.ndarray:
     if array.shape != (k,) or not np.isfinite(array).all() or not (array > 0).all():
         raise ValueError(f"weights must be {k} positive numbers, got {weights!r}")
     return np.cumsum(array / array.sum())[:-1]
-
-
-@kernel()
-def _choose(uniform: np.ndarray, edges: np.ndarray, labels: np.ndarray) -> None:
-    """Write the interval of [0, 1) of each number, by counting without branches."""
-    for i in range(labels.size):
-        label = 0
-        for edge in edges:
-            label += uniform[i] >= edge
-        labels[i] = label
-
-
-@kernel()
-def _place_spherical(
-    rows: np.ndarray, labels: np.ndarray, centers: np.ndarray, spreads: np.ndarray
-) -> None:
-    """Turn standard normal rows into rows of their components, in place."""
-    for i in range(rows.shape[0]):
-        k = labels[i]
-        for j in range(rows.shape[1]):
-            rows[i, j] = centers[k, j] + spreads[k] * rows[i, j]
-
-
-@kernel()
-def _place(rows: np.ndarray, labels: np.ndarray, centers: np.ndarray, factors: np.ndarray) -> None:
-    """Place rows by a matrix for each component."""
-    drawn = np.empty(rows.shape[1])
-    for i in range(rows.shape[0]):
-        k = labels[i]
-        for j in range(drawn.size):
-            drawn[j] = rows[i, j]
-        for j in range(drawn.size):
-            total = 0.0
-            for m in range(drawn.size):
-                total += factors[k, j, m] * drawn[m]
-            rows[i, j] = centers[k, j] + total

@@ -14,7 +14,6 @@ def random_subspaces(
     ambient_dimension: int,
     rng: np.random.Generator,
     noise: float = 0.0,
-    independent: bool = False,
     unit_norm: bool = True,
     orthonormal: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -40,9 +39,6 @@ def random_subspaces(
     noise : float, default=0.0
         Standard deviation of the Gaussian noise that is added to each ambient coordinate, >= 0.
         With `unit_norm` it is relative to points that have norm 1 before it is added.
-    independent : bool, default=False
-        Whether to insist that the subspaces be independent (the dimension of their sum is the sum
-        of their dimensions). Random subspaces are, with probability 1, if they have room.
     unit_norm : bool, default=True
         Whether to scale the points to Euclidean norm 1, as the paper's theory assumes.
     orthonormal : bool, default=True
@@ -58,7 +54,7 @@ def random_subspaces(
     Raises
     ------
     ValueError
-        If a number is out of range, or independent subspaces do not fit into the space.
+        If a number is out of range.
 
     Examples
     --------
@@ -70,11 +66,6 @@ def random_subspaces(
     check_integer("n_subspaces", n_subspaces, minimum=1)
     _check_dimensions(dimension, "ambient_dimension", ambient_dimension)
     check_real("noise", noise, inclusive=True)
-    if independent and n_subspaces * dimension > ambient_dimension:
-        raise ValueError(
-            f"{n_subspaces} independent subspaces of dimension {dimension} need an "
-            f"ambient_dimension of at least {n_subspaces * dimension}, got {ambient_dimension}"
-        )
     bases = rng.normal(size=(n_subspaces, ambient_dimension, dimension))
     if orthonormal:
         bases, _ = np.linalg.qr(bases)

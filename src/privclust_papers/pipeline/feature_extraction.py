@@ -28,10 +28,9 @@ def extract_set(
 
     `arrays` is the prepared set of images, see `privclust.features.images`; `source` is its source,
     which may be a substitute; `inputs` has the digest of the prepared set, by role; `weights` is
-    the file of the network's weights, unless they are in a package. Partial results of a killed job
-    are kept next to the file and reused. The result has ``pixels`` and ``train``, and its bytes do
-    not depend on the number of threads. Raises a DataError if the set has no images, or the entry
-    leaves none for training or test.
+    the file of the network's weights, unless they are in a package. The result has ``pixels`` and
+    ``train``, and its bytes do not depend on the number of threads. Raises a DataError if the set
+    has no images, or the entry leaves none for training or test.
     """
     return cache_features(
         select_images(entry, arrays),

@@ -76,7 +76,7 @@ def test_a_folder_is_its_files_and_only_named_columns_are_read(run):
     for arguments, reason in (
         (("days", "--columns", "a,d"), "0.parquet: there is no column 'd' among a, b, c, name"),
         (("days",), "0.parquet: column 'name' holds"),
-        (("days", "0.parquet", "--columns", "a"), "has the same content as days/0.parquet"),
+        (("days", "0.parquet", "--columns", "a"), "has the same records as days/0.parquet"),
         (("x.npy", "--columns", "a"), "x.npy: columns are for files whose columns have names only"),
         (("*.csv",), "*.csv: no file is named so"),
         (("days", "--columns", "a,,b"), "must be names between commas"),
@@ -247,10 +247,9 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
         (("x.npy", "-o", "s.h5", "--like", "none.h5"), "none.h5: there is no such file"),
         (("x.npy", "-o", "s.h5", "--like", "r5.h5", "--measurements", "31"), "at most"),
         (("x.npy", "-o", "x.npy", *DRAWN), "is one of the inputs"),
-        (("x.npy", "x.npy", "-o", "s.h5", *DRAWN), "x.npy: has the same content as x.npy"),
+        (("x.npy", "x.npy", "-o", "s.h5", *DRAWN), "x.npy: is the same file as x.npy"),
         (("x.npy", "linked.npy", "-o", "s.h5", *DRAWN), "name each file once"),
-        (("x.npy", "again.npy", "-o", "s.h5", *DRAWN), "again.npy: has the same content as x.npy"),
-        (("x.npy", "-o", "s.h5", *sample, "again.npy"), "again.npy: has the same content as x.npy"),
+        (("x.npy", "again.npy", "-o", "s.h5", *DRAWN), "again.npy: has the same records as x.npy"),
         (("x.npy", "-o", "folder", *DRAWN), "is a directory"),
         (("x.npy", "-o", "wide.npy/s.h5", *DRAWN), "cannot be written"),
     ):
@@ -260,6 +259,9 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
         assert reason in err
         assert "Traceback" not in err
         assert sorted(os.listdir()) == before
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *sample, "again.npy")
+    assert (code, "x.npy: has the same records as again.npy" in err) == (1, True)
+    assert sorted(os.listdir()) == before
 
 
 def test_missing_noise_is_told_before_reading(run, monkeypatch):
@@ -331,22 +333,6 @@ def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
     run("sketch", "x.npy", "-o", "t.h5", *DRAWN)
     assert "100%|" in terminal.getvalue()
     assert "records read" not in terminal.getvalue()
-
-
-@pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_first_fit_that_takes_long_shows_that_it_runs(monkeypatch, is_terminal):
-    pytest.importorskip("tqdm")
-    terminal = io.StringIO()
-    terminal.isatty = lambda: is_terminal
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(output, "_SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr(output, "_SECONDS_BETWEEN_SIGNS", {"bar": 0.01, "line": 0.01})
-    sign = " 0/10 [" if is_terminal else "0 of 10 fits done\n"
-    with output.progress(10, "fits done"):
-        deadline = time.monotonic() + 60
-        while terminal.getvalue().count(sign) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
 
 
 def test_nothing_slow_is_imported_before_arguments():

@@ -193,7 +193,7 @@ def test_failures_are_one_line_and_code_1(run):
     for arguments, reason in (
         (("sketch", "wide.npy", "-o", "t.h5", "--subspaces"), "at most 64 features"),
         (("sketch", "one.npy", "-o", "t.h5", "--subspaces"), "at least 2 features"),
-        (("sketch", "x.npy", "copy.npy", "-o", "t.h5", "--subspaces"), "has the same content"),
+        (("sketch", "x.npy", "copy.npy", "-o", "t.h5", "--subspaces"), "has the same records"),
         (("sketch", "x.npy", "copy.csv", "-o", "t.h5", "--subspaces"), "added twice"),
         (("decode", "exact.h5", "private.h5", "--subspaces", *two), "one is private"),
         (("decode", "exact.h5", "degree.h5", "--subspaces", *two), "degrees differ"),

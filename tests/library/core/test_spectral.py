@@ -5,10 +5,13 @@ import time
 import numpy as np
 import pytest
 from scipy.linalg import block_diag, eigh
+from scipy.sparse.linalg import ArpackNoConvergence
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from privclust.core import spectral
-from privclust.core.spectral import estimate_n_clusters, spectral_clustering
+from privclust.core.spectral import best_of_starts, estimate_n_clusters, spectral_clustering
 from privclust.metrics import segmentation_error
 
 
@@ -36,13 +39,10 @@ def test_same_seed_same_labels():
 
 
 @pytest.mark.parametrize(
-    ("noise", "is_sparse", "is_factorised"),
-    [(0.0, False, False), (0.01, False, False), (0.0, True, False), (1e-4, True, False),
-     (None, False, True)],
-)  # fmt: skip
-def test_many_vertices_give_what_a_factorisation_gives(
-    monkeypatch, noise, is_sparse, is_factorised
-):
+    ("noise", "is_sparse"),
+    [(0.0, False), (0.01, False), (0.0, True), (1e-4, True), (None, False)],
+)
+def test_many_vertices_give_what_a_factorisation_gives(monkeypatch, noise, is_sparse):
     """Components of one eigenvalue, sparse or not, and no gap: the same span, the same labels."""
     rng = np.random.default_rng(0)
     monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 600)
@@ -56,15 +56,69 @@ def test_many_vertices_give_what_a_factorisation_gives(
         affinity = affinity + affinity.T
     matrix = spectral._normalised_affinity(affinity)
     whole = eigh(matrix, subset_by_index=[607, 609])[1]
-    calls = []
-    monkeypatch.setattr(spectral, "eigh", lambda *a, **k: calls.append(1) or eigh(*a, **k))
     found = spectral._leading_vectors(matrix, 3)
-    assert bool(calls) == is_factorised
     np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=0, atol=1e-8)
+    if noise is None:
+        return  # a ring has no clusters
     labels = spectral_clustering(affinity, 3, np.random.default_rng(1))
     monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 10_000)
     same = spectral_clustering(affinity, 3, np.random.default_rng(1))
     assert segmentation_error(same, labels) == 0.0
+
+
+def test_vertices_without_convergence_are_factorised(monkeypatch):
+    affinity, y = blocks([20, 20], 0.01)
+
+    def fail(*args, **kwargs):
+        raise ArpackNoConvergence("no convergence", [], [])
+
+    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 10)
+    monkeypatch.setattr(spectral, "eigsh", fail)
+    labels = spectral_clustering(affinity, 2, np.random.default_rng(0))
+    assert segmentation_error(y, labels) == 0.0
+
+
+def embedding(rng, n_samples, n_clusters, spread):
+    """Rows of unit length around some directions, some of them equal."""
+    centers = rng.standard_normal((n_clusters, n_clusters))
+    rows = centers[rng.integers(n_clusters, size=n_samples)]
+    rows = rows + spread * rng.standard_normal(rows.shape)
+    rows[rng.integers(n_samples, size=n_samples // 4)] = rows[0]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def inertia_of(X, labels):
+    return sum(((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum() for k in set(labels))
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3, 8])
+@pytest.mark.parametrize("spread", [1e-3, 0.3, 3.0])
+def test_k_means_is_as_good_as_scikit_learns(spread, n_clusters):
+    """The same inertia up to the difference of local optima, from other random numbers."""
+    ratios = []
+    for n_samples in (12, 60, 400):
+        rng = np.random.default_rng([n_samples, n_clusters, int(1000 * spread)])
+        X = embedding(rng, n_samples, n_clusters, spread)
+        labels = best_of_starts(X, n_clusters, 0)
+        assert labels.dtype == np.int64
+        theirs = KMeans(n_clusters, n_init=20, random_state=0).fit_predict(X)
+        ratios.append(inertia_of(X, labels) / inertia_of(X, theirs))
+        np.testing.assert_array_equal(best_of_starts(np.asfortranarray(X), n_clusters, 0), labels)
+    assert max(ratios) < 1.02  # local optima
+
+
+def test_each_sample_its_own_cluster_and_one_cluster_for_all():
+    X = np.random.default_rng(1).standard_normal((6, 2))
+    assert sorted(best_of_starts(X, 6, 0)) == list(range(6))
+    assert best_of_starts(X, 1, 0).tolist() == [0] * 6
+
+
+def test_too_few_different_rows_are_said():
+    X = np.repeat(np.eye(2), 4, axis=0)
+    with pytest.warns(ConvergenceWarning, match="2 clusters were found, not 3"):
+        labels = best_of_starts(X, 3, 0)
+    assert len(set(labels[:4])) == len(set(labels[4:])) == 1
+    assert labels[0] != labels[4]
 
 
 def test_degrees_are_normalised():

@@ -1,13 +1,11 @@
-"""Features of a data set: extracted once, resumed, refused where they do not fit."""
-
-import logging
+"""Features of a data set: extracted once, refused where they do not fit."""
 
 import numpy as np
 import pytest
 
 from privclust.core.hdf5 import FileError
 from privclust.features import _cache, cache_features, extract_features
-from privclust.features.images import UnreadableImagesError, join_files
+from privclust.features.images import UnreadableImagesError
 from privclust_papers.pipeline import artefacts
 
 SIZE = 40
@@ -18,9 +16,9 @@ def counted(monkeypatch):
     """Count the images that the network is given."""
     run, counts = _cache.run_network, []
 
-    def counting(images, starts, settings):
+    def counting(images, settings, **how):
         counts.append(len(images))
-        return run(images, starts, settings)
+        return run(images, settings, **how)
 
     monkeypatch.setattr(_cache, "run_network", counting)
     return counts
@@ -31,61 +29,31 @@ def broken(gratings, png):
     """Encoded images of which two cannot be read."""
     contents = [png(image) for image in gratings["images"]]
     contents[3], contents[30] = b"", contents[30][:60]
-    return {**gratings, **join_files(contents)}
+    offsets = np.cumsum([0, *map(len, contents)])
+    images = np.frombuffer(b"".join(contents), np.uint8)
+    return {**gratings, "images": images, "offsets": offsets}
 
 
 def test_features_are_extracted_once(network, gratings, tmp_path, counted):
     path = tmp_path / "new" / "f.h5"
-    features = cache_features(gratings, path, size=SIZE, shard=16)
-    assert counted == [16, 16, 8]
+    features = cache_features(gratings, path, size=SIZE)
+    assert counted == [40]
     np.testing.assert_array_equal(features.X, extract_features(gratings["images"], size=SIZE))
     np.testing.assert_array_equal(features.y, gratings["y"])
     np.testing.assert_array_equal(features.train, gratings["train"])
     assert features.names == tuple(f"grating {i}" for i in range(5))
-    assert features.about["skipped"] == []
     again = cache_features(gratings, path, size=SIZE)
-    assert counted == [16, 16, 8]
+    assert counted == [40]
     np.testing.assert_array_equal(again.X, features.X)
     assert sorted(p.name for p in path.parent.iterdir()) == ["f.h5"]
 
 
-def test_size_of_shards_batches_and_threads_change_no_byte(network, gratings, tmp_path):
-    settings = ({"shard": 7, "batch": 3, "threads": 2}, {"shard": 100, "threads": 1})
+def test_size_of_batches_and_threads_change_no_byte(network, gratings, tmp_path):
+    settings = ({"batch": 3, "threads": 2}, {"threads": 1})
     files = [tmp_path / f"{i}.h5" for i in range(2)]
     for file, setting in zip(files, settings, strict=True):
         cache_features(gratings, file, size=SIZE, **setting)
     assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_interrupted_run_goes_on_where_it_was(network, gratings, tmp_path, monkeypatch):
-    path, run, n_runs = tmp_path / "f.h5", _cache.run_network, []
-
-    def interrupted(images, starts, settings):
-        n_runs.append(len(images))
-        if len(n_runs) == 3:
-            raise KeyboardInterrupt
-        return run(images, starts, settings)
-
-    monkeypatch.setattr(_cache, "run_network", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        cache_features(gratings, path, size=SIZE, shard=10)
-    assert not path.exists()
-    first, _ = sorted((tmp_path / ".f.h5.shards").iterdir())
-    first.write_bytes(first.read_bytes()[:100])  # a damaged shard is extracted again
-    features = cache_features(gratings, path, size=SIZE, shard=10)
-    assert n_runs == [10, 10, 10, 10, 10, 10]
-    np.testing.assert_array_equal(features.X, extract_features(gratings["images"], size=SIZE))
-
-
-def test_shards_of_other_images_are_not_taken(network, gratings, tmp_path, counted, monkeypatch):
-    path = tmp_path / "f.h5"
-    monkeypatch.setattr(_cache.shutil, "rmtree", lambda *args, **kwargs: None)
-    cache_features(gratings, path, size=SIZE, shard=20)
-    path.unlink()
-    changed = gratings["images"].copy()
-    changed[0, 0, 0, 0] ^= 1
-    cache_features({**gratings, "images": changed}, path, size=SIZE, shard=20)
-    assert counted == [20, 20, 20, 20]
 
 
 def test_file_of_something_else_is_refused(network, gratings, tmp_path):
@@ -102,27 +70,11 @@ def test_file_of_something_else_is_refused(network, gratings, tmp_path):
         cache_features(gratings, path, size=SIZE)
 
 
-def test_unreadable_images_are_skipped_only_when_asked(network, broken, tmp_path, caplog):
+def test_unreadable_images_are_counted_and_named(network, broken, tmp_path):
     path = tmp_path / "f.h5"
     with pytest.raises(UnreadableImagesError, match=r"2 of 40 images .*generated 3 .*generated 30"):
         cache_features(broken, path, size=SIZE)
     assert not path.exists()
-    with caplog.at_level(logging.WARNING, "privclust"):
-        features = cache_features(broken, path, size=SIZE, skip_unreadable=True)
-    assert "2 of 40 images cannot be read: generated 3 " in caplog.text
-    kept = np.delete(np.arange(40), [3, 30])
-    np.testing.assert_array_equal(features.y, broken["y"][kept])
-    np.testing.assert_array_equal(features.train, broken["train"][kept])
-    assert features.about["skipped"] == ["generated 3", "generated 30"]
-    assert len(cache_features(broken, path, size=SIZE, skip_unreadable=True).X) == 38
-    with pytest.raises(UnreadableImagesError, match="2 of 40"):
-        cache_features(broken, path, size=SIZE)
-
-
-def test_no_image_can_be_read(network, tmp_path):
-    arrays = {**join_files([b"a", b"b"]), "y": np.zeros(2, dtype=int)}
-    with pytest.raises(UnreadableImagesError, match="2 of 2 images cannot be read: image 0"):
-        cache_features(arrays, tmp_path / "f.h5", skip_unreadable=True)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +94,9 @@ def test_arrays_that_do_not_fit(gratings, tmp_path, changes, reason):
         cache_features(arrays, tmp_path / "f.h5")
 
 
-def test_other_suffix_and_empty_shards(gratings, tmp_path):
+def test_other_suffix(gratings, tmp_path):
     with pytest.raises(ValueError, match=r"features are written to \.h5, got 'f\.npz'"):
         cache_features(gratings, tmp_path / "f.npz")
-    with pytest.raises(ValueError, match="shard must be an integer of at least 1"):
-        cache_features(gratings, tmp_path / "f.h5", shard=0)
 
 
 def test_artefact_says_what_decided_the_features(network, gratings, tmp_path):

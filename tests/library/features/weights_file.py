@@ -63,28 +63,26 @@ class _Pickler(pickle.Pickler):
         return ("storage", kind, item.key, "cpu", item.array.size, None)
 
 
-def write(tensors, magic=0x1950A86A20F9469CFC6C, version=1001, is_archive=False, **options):
+def write(tensors, is_archive=False):
     """Write tensors in the format of before 2020, or as a zip archive; return an open file."""
     with mock.patch.dict(sys.modules, _torch()):
         if is_archive:
-            return _archive(OrderedDict(tensors), **options)
+            return _archive(OrderedDict(tensors))
         buffer = io.BytesIO()
         storages = {t.view[0].key: t.view[0].array for t in tensors.values()}
-        for item in (magic, version, {}, OrderedDict(tensors), sorted(storages)):
+        for item in (0x1950A86A20F9469CFC6C, 1001, {}, OrderedDict(tensors), sorted(storages)):
             _Pickler(buffer, protocol=2).dump(item)
     for key in sorted(storages):
         buffer.write(storages[key].size.to_bytes(8, "little") + storages[key].tobytes())
     return io.BytesIO(buffer.getvalue())
 
 
-def _archive(tensors, byteorder=b"little"):
+def _archive(tensors):
     """Write a zip archive."""
     buffer, pickled = io.BytesIO(), io.BytesIO()
     _Pickler(pickled, protocol=2).dump(tensors)
     with zipfile.ZipFile(buffer, "w") as file:
         file.writestr("weights/data.pkl", pickled.getvalue())
-        if byteorder is not None:
-            file.writestr("weights/byteorder", byteorder)
         for tensor in tensors.values():
             storage = tensor.view[0]
             file.writestr(f"weights/data/{storage.key}", storage.array.tobytes())

@@ -19,7 +19,7 @@ def test_shapes_labels_and_norms():
 
 
 def test_subspaces_are_independent_and_have_their_dimension():
-    X, labels = _draw(independent=True)
+    X, labels = _draw()
     assert [np.linalg.matrix_rank(X[labels == k]) for k in range(4)] == [5] * 4
     assert np.linalg.matrix_rank(X) == 20
 
@@ -72,7 +72,6 @@ def test_a_stream_decides_everything():
         ({"dimension": 27}, "dimension must be at most ambient_dimension = 26, got 27"),
         ({"noise": -1.0}, "noise must be a finite number at least 0"),
         ({"noise": np.nan}, "noise must be a finite number at least 0"),
-        ({"dimension": 7, "independent": True}, "need an ambient_dimension of at least 28"),
     ],
 )
 def test_wrong_numbers(changes, expected):

@@ -1,7 +1,5 @@
 """Feature sets: their config, which images they take, and what their files say."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import yaml
 
 from privclust.features import save_features
 from privclust.features._extract import small_pixels
-from privclust.features.images import UnreadableImagesError, join_files
+from privclust.features.images import UnreadableImagesError
 from privclust.synthetic.images import generate
 from privclust_papers.datasets.registry import DataError
 from privclust_papers.pipeline import artefacts
@@ -34,6 +32,11 @@ ALL = {"train": None, "test": None}
 def entry(**changes):
     given = {"split": "images", "per_class": {"train": 2, "test": 1}} | changes
     return FeatureEntry("small", "gratings", model="lite0", size=40, pixels=2, **given)
+
+
+def join_files(contents):
+    offsets = np.cumsum([0, *map(len, contents)])
+    return {"images": np.frombuffer(b"".join(contents), np.uint8), "offsets": offsets}
 
 
 def extract(images, path, threads=1, **changes):
@@ -184,42 +187,6 @@ def test_unreadable_image_is_named(network, gratings, png, tmp_path):
     with pytest.raises(UnreadableImagesError, match=r"1 of 15 images .*: generated 1 \("):
         extract({**gratings, **join_files(contents)}, tmp_path / "f.h5")
     assert not (tmp_path / "f.h5").exists()
-
-
-KILLED = """
-import os, signal, sys
-from privclust.synthetic.images import generate
-from privclust.features import _cache
-run, runs = _cache.run_network, []
-def killed(images, starts, settings):
-    runs.append(len(images))
-    if len(runs) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return run(images, starts, settings)
-_cache.run_network = killed
-_cache.cache_features(
-    generate(seed=3, n_classes=5, n_images=8, size=40), sys.argv[1], size=40, shard=10, threads=1
-)
-"""
-
-
-def test_killed_job_goes_on_where_it_was(network, gratings, tmp_path, monkeypatch):
-    from privclust.features import _cache
-
-    path, whole = tmp_path / "f.h5", tmp_path / "whole.h5"
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert done.returncode == -9
-    assert not path.exists()
-    assert len(list((tmp_path / ".f.h5.shards").glob("*.h5"))) == 2
-    run, counts = _cache.run_network, []
-    monkeypatch.setattr(
-        _cache, "run_network", lambda i, s, t: counts.append(len(i)) or run(i, s, t)
-    )
-    _cache.cache_features(gratings, path, size=40, shard=10)
-    assert counts == [10, 10]  # the third and fourth of four
-    _cache.cache_features(gratings, whole, size=40)
-    assert path.read_bytes() == whole.read_bytes()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.h5", "whole.h5"]
 
 
 def edited(tmp_path, edit):
