@@ -33,7 +33,7 @@ independent Laplace noise of scale b on every entry rho is below l2^2 / (2 b^2),
 a pure release (`privclust.privacy.accounting.laplace_rho`).
 
 The table is for exact arithmetic. Computed statistics are rounded
-(`privclust.mixtures._exact_kernels`). Rounded rows are still in the ball. Each component then
+(`privclust.mixtures._kernels`). Rounded rows are still in the ball. Each component then
 receives c, g and g u' instead of gamma, gamma u and gamma u u', with
 :math:`|c - \gamma| \le 2^{-31}` and :math:`|g_j - \gamma u_j| \le \eta = 2^{-19}`; the relative
 error of the computed gamma is (K + 2) 2^-53. For both rows of a replacement together, this
@@ -58,7 +58,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from privclust.mixtures._exact_kernels import WEIGHTED_BITS
+from privclust.mixtures._kernels import WEIGHTED_BITS
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, zcdp_rho
 from privclust.privacy.accounting import (
     advanced_share,
