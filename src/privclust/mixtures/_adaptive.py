@@ -38,7 +38,13 @@ from privclust.mixtures._frames import (
     statistic_weights,
 )
 from privclust.mixtures._noise_check import detected_components
-from privclust.mixtures._parameters import MixtureParameters, outer_products, per_component
+from privclust.mixtures._parameters import (
+    MixtureParameters,
+    clipped_spectrum,
+    outer_products,
+    per_component,
+    shortened,
+)
 from privclust.mixtures._perturbations import RELATION
 from privclust.privacy import Release
 from privclust.privacy.accounting import cdp_share
@@ -271,7 +277,7 @@ class _Run:
             # Kalman gain: the prior's variance against that of the measurement
             gain = doubts[1] / (doubts[1] + noise**2)
             doubts[1] = (1.0 - gain) * doubts[1] + _MEAN_DRIFT
-            shifts = _shortened(self.radius * moments.sums / divisor[:, None], self.radius)
+            shifts = shortened(self.radius * moments.sums / divisor[:, None], self.radius)
             shifts = gain[:, None] * shifts
             scale = self.radius**2 / divisor / self.per_entry
             gain = doubts[2] / (doubts[2] + (scale * moments.second_noise) ** 2)
@@ -279,7 +285,7 @@ class _Run:
             unit = _unit(self.kind, k, self.d)
             measured = _times(scale / kappa, moments.seconds)
             shapes = unit + _times(gain, measured - unit - outer_products(shifts, unit.ndim))
-            moved = self._moved(mixture, shifts, _spectral(shapes, *_SHAPE_CHANGE))
+            moved = self._moved(mixture, shifts, clipped_spectrum(shapes, *_SHAPE_CHANGE))
             mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
         self.is_detected = detected_components(
             moments.counts, moments.count_noise, moments.sum_noise, self.d
@@ -298,8 +304,8 @@ class _Run:
 
     def _mixture(self, weights, means, covariances):
         """Return a mixture with means in the unit ball and variances up to 1."""
-        covariances = _spectral(covariances, _LEAST_VARIANCE, 1.0)
-        return MixtureParameters(weights, _shortened(means, 1.0), covariances, self.kind)
+        covariances = clipped_spectrum(covariances, _LEAST_VARIANCE, 1.0)
+        return MixtureParameters(weights, shortened(means, 1.0), covariances, self.kind)
 
     def _moved(self, frames, shifts, shapes):
         """Return the Gaussians shifted and reshaped by amounts in their own frames."""
@@ -329,15 +335,3 @@ def _roots(frames: MixtureParameters) -> np.ndarray:
 
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
     return per_component(factors, covariances.ndim) * covariances
-
-
-def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
-    if covariances.ndim < 3:
-        return np.clip(covariances, low, high)
-    values, vectors = np.linalg.eigh(covariances)
-    return np.einsum("kab,kb,kcb->kac", vectors, np.clip(values, low, high), vectors)
-
-
-def _shortened(vectors: np.ndarray, length: float) -> np.ndarray:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors * (length / np.maximum(norms, length))

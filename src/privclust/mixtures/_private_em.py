@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
@@ -25,7 +24,13 @@ from privclust.mixtures._noisy_statistics import (
     add_noise,
     parameters_from,
 )
-from privclust.mixtures._parameters import MixtureParameters
+from privclust.mixtures._parameters import (
+    MixtureParameters,
+    clipped_spectrum,
+    covariance_shape,
+    shortened,
+    start_array,
+)
 from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
 from privclust.mixtures.exact_statistics import (
     ExactStatistics,
@@ -329,28 +334,32 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
 
     def _start(self, n_features, radius, rng):
         """Return a data-independent start in unit-ball coordinates."""
-        k = self.n_components
-        weights = np.full(k, 1.0 / k)
-        if self.weights_init is not None:
-            weights = _start_array("weights_init", self.weights_init, (k,))
-        means = uniform_in_ball(k, n_features, rng)
-        if self.means_init is not None:
-            means = _start_array("means_init", self.means_init, (k, n_features))
-            means = _clipped("means_init", means / radius, _means_in_ball)
-        if self.covariance_type == "zero":
+        k, kind = self.n_components, self.covariance_type
+        weights = start_array("weights_init", self.weights_init, (k,))
+        if weights is None:
+            weights = np.full(k, 1.0 / k)
+        means = start_array("means_init", self.means_init, (k, n_features))
+        if means is None:
+            means = uniform_in_ball(k, n_features, rng)
+        else:
+            means = means / radius
+            if np.linalg.norm(means, axis=1).max() > 1.0 + 1e-12:
+                means = shortened(means, 1.0)
+                _warn_of_start("means_init")
+        if kind == "zero":
             return weights, means, None
-        variance = k ** (-2.0 / n_features) / (n_features + 2.0)
-        covariances = {
-            "spherical": np.full(k, variance),
-            "diag": np.full((k, n_features), variance),
-            "full": np.tile(variance * np.eye(n_features), (k, 1, 1)),
-        }[self.covariance_type]
-        if self.covariances_init is not None:
-            covariances = _start_array("covariances_init", self.covariances_init, covariances.shape)
-            covariances = covariances / radius**2
-        MixtureParameters(weights, means, covariances, self.covariance_type)  # refuses a bad start
-        covariances = _clipped("covariances_init", covariances, _variances_of_ball)
-        return weights, means, covariances
+        shape = covariance_shape(kind, k, n_features)
+        covariances = start_array("covariances_init", self.covariances_init, shape)
+        if covariances is None:
+            unit = np.eye(n_features) if kind == "full" else 1.0
+            variance = k ** (-2.0 / n_features) / (n_features + 2.0)
+            return weights, means, np.broadcast_to(variance * unit, shape)
+        covariances = covariances / radius**2
+        MixtureParameters(weights, means, covariances, kind)  # refuses a bad start
+        clipped = clipped_spectrum(covariances, *_VARIANCES)
+        if clipped is not covariances:
+            _warn_of_start("covariances_init")
+        return weights, means, clipped
 
     def _estimate(self, n_features):
         project = self.variant == "corrected"
@@ -362,38 +371,8 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         )
 
 
-def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a parameter of the start as a finite array of the given shape, or raise."""
-    array = np.array(value, dtype=float)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
-    return array
-
-
-def _clipped(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
-    """Return a parameter of the start clipped by a function; warn if it changes."""
-    clipped = function(array)
-    if clipped is not array:
-        warn_caller(
-            f"{name} lies outside the ball of norm_bound and is clipped to it: the start may be "
-            "in other units than X"
-        )
-    return clipped
-
-
-def _means_in_ball(means: np.ndarray) -> np.ndarray:
-    """Return means clipped to norm 1, or the same array if none is longer."""
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
-    return means if (norms <= 1.0 + 1e-12).all() else means / np.maximum(norms, 1.0)
-
-
-def _variances_of_ball(covariances: np.ndarray) -> np.ndarray:
-    """Return covariances with eigenvalues clipped to `_VARIANCES`, or the same array."""
-    if covariances.ndim < 3:
-        cut = np.clip(covariances, *_VARIANCES)
-        return covariances if (cut == covariances).all() else cut
-    values, vectors = np.linalg.eigh(covariances)
-    cut = np.clip(values, *_VARIANCES)
-    if np.allclose(cut, values, rtol=1e-9, atol=0.0):
-        return covariances
-    return np.einsum("kab,kb,kcb->kac", vectors, cut, vectors)
+def _warn_of_start(name):
+    warn_caller(
+        f"{name} lies outside the ball of norm_bound and is clipped to it: the start may be "
+        "in other units than X"
+    )

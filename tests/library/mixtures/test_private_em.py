@@ -42,7 +42,6 @@ def start_covariances(kind, k=3, d=2):
 # --- what is computed ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimate", ["mle", "map"])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize(
     ("variant", "noise"),
@@ -53,7 +52,7 @@ def start_covariances(kind, k=3, d=2):
         ("paper", "laplace"),
     ],
 )
-def test_without_noise_to_speak_of_it_is_em(variant, noise, kind, estimate):
+def test_without_noise_to_speak_of_it_is_em(variant, noise, kind):
     """Iterates differ by the noise over the counts, which EM's map may stretch a little."""
     if (variant, kind) == ("paper", "diag"):
         pytest.skip("the paper has no diagonal covariances")
@@ -62,14 +61,12 @@ def test_without_noise_to_speak_of_it_is_em(variant, noise, kind, estimate):
         covariance_type=kind,
         variant=variant,
         mean_noise=noise,
-        estimate=estimate,
         epsilon=1e12,
         accounting="cdp",
     ).fit(X)
     em = GaussianMixtureEM(
         3,
         covariance_type=kind,
-        estimate=estimate,
         tol=0.0,
         reg_covar=0.0,
         max_iter=5,
