@@ -21,14 +21,13 @@ from privclust.embedding._smlq import (
     FLOORS,
     KERNELS,
     PARAMETERS,
-    FeatureLaplacian,
     LabelledEmbedding,
     checked_labels,
     kernel_in_place,
     kernel_width,
     unit_rows,
 )
-from privclust.embedding._smlq_kernels import later_iterates, series_terms
+from privclust.embedding._smlq_kernels import later_iterates
 from privclust.embedding._smlq_sensitivity import sensitivity_bound, weighted_mean_diameter
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
@@ -346,11 +345,12 @@ class PrivateMail(LabelledEmbedding):
             self._least = math.exp(-4.0 / self._width)
             self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
             return
-        self._series = series_terms(*self.start_.shape[::-1])
         self._values = label_range(self.classes_)
-        kind, images = self._public_kernel()
+        kernel = self._weights(self._public).astype(np.float64)
+        np.fill_diagonal(kernel, 1.0)
+        kind = ClassRows if self.obfuscate else QueryRow
         self._rows = kind(
-            images, self._y, self._values, self.start_,
+            kernel, self._y, self._values, self.start_,
             alpha=self.alpha, width=self._width, variant=self._label_kernel(),
         )  # fmt: skip
         self.sensitivity_ = sensitivity_bound(
@@ -361,14 +361,6 @@ class PrivateMail(LabelledEmbedding):
             float(np.linalg.norm(self.start_)),
             self.variant,
         )
-
-    def _public_kernel(self):
-        """Return the class of rows that a query adds, and the public kernel in its format."""
-        if not self.obfuscate:
-            return QueryRow, FeatureLaplacian(self._public, self._width)
-        kernel = self._weights(self._public).astype(np.float64)
-        np.fill_diagonal(kernel, 1.0)
-        return ClassRows, kernel
 
     def _calibrate(self):
         if self.variant == "corrected":
@@ -396,7 +388,7 @@ class PrivateMail(LabelledEmbedding):
             classes = self._rows.classes(label if self._uses_label() else None)
             later_iterates(
                 image, self.n_iter, self._width, classes, self._rows.matrix, is_code, self.alpha,
-                floor, is_code, self._series, kernel,
+                floor, is_code, kernel,
             )  # fmt: skip
         return np.swapaxes(columns, 1, 2)
 
