@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.bingham.kernels import draw_frames, draw_vectors, haar_rows, is_subspace_first
+from privclust.bingham.kernels import draw_frames, draw_vectors
+from privclust.core.grassmann import random_bases
 from privclust.core.validation import as_generator, check_integer
 
 LARGEST_CONCENTRATION = 1e12
@@ -136,11 +137,11 @@ def sample_matrix_bingham(
         check_integer("size", size, minimum=0)
     rng = as_generator(rng)
     frame = _checked_frame(init, A, q)
-    frames = np.empty((1 if size is None else size, d, q))
+    n_frames = 1 if size is None else size
     if q == d:
-        for U in frames:
-            haar_rows(U, rng)
+        frames = random_bases(n_frames, d, d, rng)
     else:
+        frames = np.empty((n_frames, d, q))
         is_exact = q in (1, d - 1)
         draw_frames(A, full_basis(frame), q, 1 if is_exact else n_sweeps, rng, frames)
     return frames[0] if size is None else frames
@@ -161,7 +162,7 @@ def full_basis(frame: np.ndarray) -> np.ndarray:
     d, q = frame.shape
     columns = np.linalg.qr(frame, mode="complete")[0]
     rows = np.ascontiguousarray(columns.T)
-    return rows if is_subspace_first(d, q) else np.roll(rows, d - q, axis=0)
+    return rows if q == 1 else np.roll(rows, d - q, axis=0)  # see `subspace_rows`
 
 
 def _checked_matrix(A):

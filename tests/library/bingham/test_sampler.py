@@ -168,7 +168,7 @@ def test_ties_and_low_rank_at_high_concentration(spectrum):
 
 
 @pytest.mark.parametrize("d", [3, 50, 300])
-def test_a_product_does_not_depend_on_tiles(d):
+def test_a_row_of_a_product_does_not_depend_on_others(d):
     """A row by itself has the same bits; all are within the bound of sums of d products."""
     rng = np.random.default_rng(d)
     B, K = rotation(d), symmetric(d)
