@@ -153,8 +153,6 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     is_detected_: np.ndarray = field(init=False)
     n_iter_: int = field(init=False)
 
-    _FITTED = ("n_iter_", "guarantee_", "is_detected_")
-
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
     n_components: int = 1

@@ -102,8 +102,6 @@ class GaussianMixtureEM(FittedMixture):
     converged_: bool = field(init=False)
     n_features_in_: int = field(init=False)
 
-    _FITTED = ("n_iter_", "converged_", "lower_bound_", "lower_bounds_")
-
     _constraints: ClassVar = {
         "n_components": GROUPS,
         "tol": NOT_NEGATIVE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
 
@@ -186,11 +186,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     floor_rates_: FloorRates = field(init=False)
     is_detected_: np.ndarray = field(init=False)
     n_iter_: int = field(init=False)
-
-    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_detected_")
-    _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
-        "floor_rates_": (asdict, lambda rates: FloorRates(**rates))
-    }
 
     _constraints: ClassVar = {
         "n_components": GROUPS,

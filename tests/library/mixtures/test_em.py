@@ -6,7 +6,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from privclust.core.hdf5 import FileError
 from privclust.mixtures import (
     GaussianMixtureEM,
     MixtureParameters,
@@ -193,55 +192,6 @@ def test_derived_predictions(random_mixture, covariance_type):
     np.testing.assert_array_equal(model.predict(X), gamma.argmax(axis=1))
     np.testing.assert_allclose(gamma.sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(model.score(X), model.score_samples(X).mean(), rtol=1e-14)
-
-
-@pytest.mark.parametrize("covariance_type", TYPES)
-def test_saved_mixture_predicts_and_samples_the_same_bytes(
-    random_mixture, covariance_type, tmp_path
-):
-    X, _ = sample(random_mixture(covariance_type, 3, 2, seed=0), 300, np.random.default_rng(0))
-    model = GaussianMixtureEM(
-        3,
-        covariance_type=covariance_type,
-        means_init=X[:3],
-        tol=0.0,
-        random_state=np.random.default_rng(0),
-    ).fit(X)
-    model.save(tmp_path / "mixture.h5")
-    loaded = GaussianMixtureEM.load(tmp_path / "mixture.h5")
-    np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    for a, b in zip(loaded.sample(20, 3), model.sample(20, 3), strict=True):
-        np.testing.assert_array_equal(a, b)
-    for name in ("n_iter_", "converged_", "lower_bound_", "lower_bounds_", "n_features_in_"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
-    assert loaded.random_state is None
-    np.testing.assert_array_equal(loaded.means_init, X[:3])
-    loaded.fit(X)
-    np.testing.assert_array_equal(loaded.means_, model.means_)
-    loaded.save(tmp_path / "again.h5")
-    assert (tmp_path / "again.h5").read_bytes() == (tmp_path / "mixture.h5").read_bytes()
-
-
-def test_files_of_another_class_are_refused(tmp_path):
-    class Other(GaussianMixtureEM):
-        pass
-
-    Other().fit(np.random.default_rng(0).standard_normal((9, 2))).save(tmp_path / "other.h5")
-    with pytest.raises(FileError, match='estimator = "Other", not "GaussianMixtureEM"'):
-        GaussianMixtureEM.load(tmp_path / "other.h5")
-
-
-@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
-def test_a_file_with_a_name_too_few_or_too_many_is_refused(names, tmp_path):
-    model = GaussianMixtureEM().fit(np.random.default_rng(0).standard_normal((9, 2)))
-    model.feature_names_in_ = np.array(["a", "b"], dtype=object)
-    model.save(tmp_path / "named.h5")
-    assert GaussianMixtureEM.load(tmp_path / "named.h5").feature_names_in_.tolist() == ["a", "b"]
-    model.feature_names_in_ = np.array(names, dtype=object)
-    model.save(tmp_path / "named.h5")
-    with pytest.raises(FileError, match="a name for each feature"):
-        GaussianMixtureEM.load(tmp_path / "named.h5")
 
 
 def test_an_empty_component_needs_no_regularisation():
