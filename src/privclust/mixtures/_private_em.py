@@ -31,7 +31,7 @@ from privclust.mixtures._parameters import (
     shortened,
     start_array,
 )
-from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
+from privclust.mixtures._perturbations import PlanSettings, budget_share, perturbations, statements
 from privclust.mixtures.exact_statistics import (
     ExactStatistics,
     exact_statistics,
@@ -39,13 +39,12 @@ from privclust.mixtures.exact_statistics import (
     weighted_statistics,
 )
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
-from privclust.privacy.groups import by_size, unit_of
+from privclust.privacy.estimator import PrivateEstimator
+from privclust.privacy.groups import by_size
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import (
     NoiseSource,
     Value,
-    is_seeded,
     noise_source,
     unprotected_generator,
 )
@@ -229,16 +228,9 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         source = noise_source(self.random_state)
         X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         start = self._start(X.shape[1], radius, unprotected_generator(source))
-        promise = guarantee(
-            settings,
-            self.share_,
-            self.delta,
-            self.accounting,
-            seeded=is_seeded(source),
-            leaks=leaks,
-            caveats=caveats_of_bounds(self),
-            unit=unit_of(records.groups),
-        )
+        definition = "cdp" if self.accounting == "cdp" else "approximate"
+        releases = statements(settings, self.share_)
+        promise = self._promised(releases, definition, source, leaks, records)
         left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, promise.relation)
         plan = perturbations(settings, self.share_)
