@@ -29,7 +29,7 @@ from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.decoding import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
-from privclust.mixtures._fitted_mixture import FittedMixture
+from privclust.mixtures._fitted_mixture import FittedMixture, detected_components
 from privclust.mixtures._frames import (
     StatisticWeights,
     chi_radius,
@@ -37,7 +37,6 @@ from privclust.mixtures._frames import (
     release_moments,
     statistic_weights,
 )
-from privclust.mixtures._noise_check import detected_components
 from privclust.mixtures._parameters import (
     MixtureParameters,
     clipped_spectrum,
@@ -280,11 +279,11 @@ class _Run:
             scale = self.radius**2 / divisor / self.per_entry
             gain = doubts[2] / (doubts[2] + (scale * moments.second_noise) ** 2)
             doubts[2] = (1.0 - gain) * doubts[2] + _COVARIANCE_DRIFT
-            unit = _unit(self.kind, k, self.d)
+            unit = np.eye(self.d) if self.kind == "full" else 1.0
             measured = _times(scale / kappa, moments.seconds)
-            shapes = unit + _times(gain, measured - unit - outer_products(shifts, unit.ndim))
+            shapes = unit + _times(gain, measured - unit - outer_products(shifts, measured.ndim))
             moved = self._moved(mixture, shifts, clipped_spectrum(shapes, *_SHAPE_CHANGE))
-            mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
+            mixture = self._mixture(counts / self.n, *moved)
         self.is_detected = detected_components(
             moments.counts, moments.count_noise, moments.sum_noise, self.d
         )
@@ -306,29 +305,14 @@ class _Run:
         return MixtureParameters(weights, shortened(means, 1.0), covariances, self.kind)
 
     def _moved(self, frames, shifts, shapes):
-        """Return the Gaussians shifted and reshaped by amounts in their own frames."""
-        roots = _roots(frames)
+        """Return means shifted and covariances reshaped by amounts in their own frames."""
         if self.kind == "full":
+            roots = np.linalg.cholesky(frames.covariances)
             means = frames.means + np.einsum("kij,kj->ki", roots, shifts)
             covariances = roots @ shapes @ roots.transpose(0, 2, 1)
-            covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
-        else:
-            means = frames.means + roots.reshape(len(roots), -1) * shifts
-            covariances = frames.covariances * shapes
-        return self._mixture(frames.weights, means, covariances)
-
-
-def _unit(kind: str, k: int, d: int) -> np.ndarray:
-    if kind == "full":
-        return np.tile(np.eye(d), (k, 1, 1))
-    return np.ones((k, d)) if kind == "diag" else np.ones(k)
-
-
-def _roots(frames: MixtureParameters) -> np.ndarray:
-    """Return inverse whitening factors: lower triangular, or standard deviations."""
-    if frames.covariance_type == "full":
-        return np.linalg.cholesky(frames.covariances)
-    return np.sqrt(frames.covariances)
+            return means, 0.5 * (covariances + covariances.transpose(0, 2, 1))
+        deviations = np.sqrt(frames.covariances).reshape(len(shifts), -1)
+        return frames.means + deviations * shifts, frames.covariances * shapes
 
 
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
@@ -12,6 +14,9 @@ from privclust.core.validation import as_generator, check_integer
 from privclust.mixtures import _parameters, _statistics
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.privacy.estimator import validated
+from privclust.privacy.hidden import COUNT_DEVIATIONS
+
+_MEAN_PART = 0.25  # relative to the radius of the ball, or of a component's frame
 
 
 class FittedMixture(DensityMixin, BaseEstimator):
@@ -106,3 +111,20 @@ class FittedMixture(DensityMixin, BaseEstimator):
     def _validated(self, X) -> np.ndarray:
         check_is_fitted(self)
         return validated(self, X, dtype=np.float64, reset=False)
+
+
+def detected_components(
+    counts: np.ndarray, count_noise: float, sum_noise: float | np.ndarray, n_features: int
+) -> np.ndarray:
+    """Return which components can be distinguished from noise, (n_components,), bool.
+
+    `count_noise` and `sum_noise` are standard deviations of noisy counts and of an entry of sums,
+    the latter in units of the radius of the ball, or of the component's frame.
+
+    Examples
+    --------
+    >>> detected_components(np.array([900.0, 20.0, 35.0]), 10.0, 10.0, 2)
+    array([ True, False, False])
+    """
+    moved = math.sqrt(n_features) * sum_noise / np.maximum(counts, 1.0)
+    return (counts > COUNT_DEVIATIONS * count_noise) & (moved < _MEAN_PART)

@@ -15,8 +15,7 @@ from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.core.warn import warn_caller
-from privclust.mixtures._fitted_mixture import FittedMixture
-from privclust.mixtures._noise_check import detected_components
+from privclust.mixtures._fitted_mixture import FittedMixture, detected_components
 from privclust.mixtures._noisy_statistics import (
     Estimate,
     FloorRates,
