@@ -140,20 +140,6 @@ def draw(R: np.ndarray, p: int, rng: np.random.Generator, x: np.ndarray) -> None
             return
 
 
-@kernel()
-def draw_vectors(A: np.ndarray, rng: np.random.Generator, out: np.ndarray) -> None:
-    """Fill rows of `out` with independent draws from the density e^(x' A x)."""
-    p = A.shape[0]
-    L, R = np.empty((p, p)), np.empty((p, p))
-    if p == 1:
-        for i in range(out.shape[0]):
-            out[i, 0] = 1.0 if rng.random() < 0.5 else -1.0
-        return
-    prepare(-A, p, -np.inf, L, R)
-    for i in range(out.shape[0]):
-        draw(R, p, rng, out[i])
-
-
 @part(fastmath=REORDER)
 def dot(a: np.ndarray, b: np.ndarray) -> float:
     """Inner product of two vectors."""
