@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -364,9 +363,9 @@ class PrivateMail(LabelledEmbedding):
 
     def _calibrate(self):
         if self.variant == "corrected":
-            # the bound is public: noise is calibrated once, in units of the bound
-            unit = _unit_sigma(float(self.epsilon), float(self.delta))
-            self.noise_scale_ = self.sensitivity_ * unit
+            unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
+            sigma = analytic_gaussian_sigma(unit, self.epsilon, self.delta)
+            self.noise_scale_ = self.sensitivity_ * sigma
             return
         # the formula of Fig. 4 at every epsilon, although its proof needs epsilon up to 1
         scale = math.sqrt(2.0 * math.log(1.25 / self.delta)) * self.sensitivity_ / self.epsilon
@@ -478,10 +477,3 @@ class PrivateMail(LabelledEmbedding):
                 f"n_components must be at most the size of the public set, {n_public}, got "
                 f"{self.n_components}"
             )
-
-
-@lru_cache(maxsize=256)
-def _unit_sigma(epsilon, delta):
-    """Return sigma for sensitivity 1, cached by budget."""
-    unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
-    return analytic_gaussian_sigma(unit, epsilon, delta)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import RandomState
@@ -17,6 +19,13 @@ from privclust.privacy.estimator import validated
 from privclust.privacy.hidden import COUNT_DEVIATIONS
 
 _MEAN_PART = 0.25  # relative to the radius of the ball, or of a component's frame
+
+
+def _has_density(mixture: Any) -> bool:
+    """Raise an AttributeError if no variances were released."""
+    if mixture.covariance_type == "zero":
+        raise AttributeError("covariance_type='zero' releases no variances: there is no density")
+    return True
 
 
 class FittedMixture(DensityMixin, BaseEstimator):
@@ -43,6 +52,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """Covariances; their shape depends on the type, see `MixtureParameters`."""
         return self.parameters_.covariances
 
+    @available_if(_has_density)
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the log density of each sample.
 
@@ -58,6 +68,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """
         return _statistics.log_density(self._validated(X), self.parameters_)
 
+    @available_if(_has_density)
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log density of samples; parameters as for `score_samples`.
 
@@ -65,6 +76,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """
         return float(self.score_samples(X).mean())
 
+    @available_if(_has_density)
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Return the responsibilities, shape (n_samples, n_components).
 
@@ -85,6 +97,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """
         return self.predict_proba(X).argmax(axis=1)
 
+    @available_if(_has_density)
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:

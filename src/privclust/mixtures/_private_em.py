@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
@@ -50,13 +49,6 @@ from privclust.privacy.noise import (
 
 _VARIANCES = (1e-12, 1.0)  # of a start, in squared units of the bound
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
-
-
-def _has_density(mixture) -> bool:
-    """Raise an AttributeError if no variances were released."""
-    if mixture.covariance_type == "zero":
-        raise AttributeError("covariance_type='zero' releases no variances: there is no density")
-    return True
 
 
 @dataclass(eq=False, repr=False)
@@ -242,31 +234,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         if self.covariance_type != "zero":
             return super().predict(X)
         return nearest_center(self._validated(X), self.means_)
-
-    @available_if(_has_density)
-    def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Return the log density of each row; see `FittedMixture.score_samples`."""
-        return super().score_samples(X)
-
-    @available_if(_has_density)
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean log density of the rows; see `FittedMixture.score`."""
-        return super().score(X, y)
-
-    @available_if(_has_density)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the responsibilities; see `FittedMixture.predict_proba`."""
-        return super().predict_proba(X)
-
-    @available_if(_has_density)
-    def sample(
-        self, n_samples: int = 1, random_state: RandomState = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw synthetic rows from the private density; see `FittedMixture.sample`.
-
-        Samples are post-processing, in any number.
-        """
-        return super().sample(n_samples, random_state)
 
     def noisy_round(
         self, counts: Value, sums: Value, second_moments: Value, source: NoiseSource
