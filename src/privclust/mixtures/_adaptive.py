@@ -9,8 +9,8 @@ Two stages share the budget; everything else is post-processing.
 2. *EM in local frames.* Each component is measured about its own mean, in units of its own
    covariance, with rows clipped to a ball that holds 95 % of a normal distribution. The noise is
    therefore small relative to each component, also to one that is small relative to the data.
-   Previous estimates and measurements are averaged by inverse variance (a scalar Kalman filter with
-   drift, since EM has not converged at first).
+   Means and covariances are averaged with their previous estimates by inverse variance (a scalar
+   Kalman filter with drift, since EM has not converged at first); counts are those measured last.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SYNTHETIC_ROWS = 4000
 _STARTS = 5
 _TO_THE_MEAN = 0.5  # shrinkage of the start's covariances to their mean
 _START_VARIANCE = 0.25  # variance, in local units, of the start's means and covariances
-_WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.005, 0.0025, 0.0025  # added at each iteration
+_DRIFT = 0.0025  # added to these variances at each iteration
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
@@ -254,7 +254,7 @@ class _Run:
 
     def refine(self, mixture):
         k = mixture.n_components
-        doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
+        doubts = np.full((2, k), _START_VARIANCE)  # of means and covariances
         kappa = clipping_factor(self.d, self.radius)
         n_rounds = self.plan.moments.count
         for _ in logged(range(n_rounds), n_rounds, "adaptive mixture: rounds"):
@@ -268,17 +268,17 @@ class _Run:
                 bound=self.bound,
                 groups=self.groups,
             )
-            counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
+            counts = self._counts(moments)
             divisor = np.maximum(counts, 2.0 * moments.count_noise)
             noise = self.radius * moments.sum_noise / divisor
             # Kalman gain: the prior's variance against that of the measurement
-            gain = doubts[1] / (doubts[1] + noise**2)
-            doubts[1] = (1.0 - gain) * doubts[1] + _MEAN_DRIFT
+            gain = doubts[0] / (doubts[0] + noise**2)
+            doubts[0] = (1.0 - gain) * doubts[0] + _DRIFT
             shifts = shortened(self.radius * moments.sums / divisor[:, None], self.radius)
             shifts = gain[:, None] * shifts
             scale = self.radius**2 / divisor / self.per_entry
-            gain = doubts[2] / (doubts[2] + (scale * moments.second_noise) ** 2)
-            doubts[2] = (1.0 - gain) * doubts[2] + _COVARIANCE_DRIFT
+            gain = doubts[1] / (doubts[1] + (scale * moments.second_noise) ** 2)
+            doubts[1] = (1.0 - gain) * doubts[1] + _DRIFT
             unit = np.eye(self.d) if self.kind == "full" else 1.0
             measured = _times(scale / kappa, moments.seconds)
             shapes = unit + _times(gain, measured - unit - outer_products(shifts, measured.ndim))
@@ -289,15 +289,11 @@ class _Run:
         )
         return mixture
 
-    def _filtered_counts(self, weights, moments, doubt):
-        """Return counts averaged by inverse variance, with sum n, and their new variances."""
-        k, expected = len(weights), weights * self.n
-        measured = moments.counts + (self.n - moments.counts.sum()) / k
-        noise = moments.count_noise**2 * (1.0 - 1.0 / k)
-        spread = doubt * expected**2
-        gain = spread / np.maximum(spread + noise, np.finfo(float).tiny)
-        counts = np.maximum(expected + gain * (measured - expected), 2.0 * moments.count_noise)
-        return counts * (self.n / counts.sum()), (1.0 - gain) * doubt + _WEIGHT_DRIFT
+    def _counts(self, moments):
+        """Return noisy counts, moved to the sum n and at least at twice their noise."""
+        counts = moments.counts + (self.n - moments.counts.sum()) / len(moments.counts)
+        counts = np.maximum(counts, 2.0 * moments.count_noise)
+        return counts * (self.n / counts.sum())
 
     def _mixture(self, weights, means, covariances):
         """Return a mixture with means in the unit ball and variances up to 1."""

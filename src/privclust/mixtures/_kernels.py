@@ -199,7 +199,6 @@ def evaluate(X, log_scales, means, whitening, log_density, responsibilities):
         _responsibilities(block, m, log_scales, means, whitening, work, terms, peak, total)
         for i in range(m):
             log_density[start + i] = peak[i] + np.log(total[i])
-        for i in range(m if responsibilities.shape[0] else 0):
             for k in range(n_components):
                 responsibilities[start + i, k] = terms[k, i]
 

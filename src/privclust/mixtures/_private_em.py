@@ -306,8 +306,9 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         if covariances is None:
             unit = np.eye(n_features) if kind == "full" else 1.0
             variance = k ** (-2.0 / n_features) / (n_features + 2.0)
-            return weights, means, np.broadcast_to(variance * unit, shape)
-        covariances = covariances / radius**2
+            covariances = np.broadcast_to(variance * unit, shape)
+        else:
+            covariances = covariances / radius**2
         MixtureParameters(weights, means, covariances, kind)  # refuses a bad start
         clipped = clipped_spectrum(covariances, *_VARIANCES)
         if clipped is not covariances:

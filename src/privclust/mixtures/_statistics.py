@@ -112,7 +112,7 @@ def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     >>> log_density([[0.0, 0.0]], p).round(4).tolist()
     [-1.8379]
     """
-    return _evaluate(X, parameters, with_responsibilities=False)[0]
+    return _evaluate(X, parameters)[0]
 
 
 def responsibilities(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
@@ -126,7 +126,7 @@ def responsibilities(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     >>> responsibilities([[5.0]], p).round(12).tolist()
     [[0.25, 0.75]]
     """
-    return _evaluate(X, parameters, with_responsibilities=True)[1]
+    return _evaluate(X, parameters)[1]
 
 
 def _statistics_about(centres, X, parameters):
@@ -142,11 +142,10 @@ def _statistics_about(centres, X, parameters):
     return Statistics(totals[:, 0], totals[:, 1:], moments, centres, float(log_likelihood))
 
 
-def _evaluate(X, parameters, with_responsibilities):
-    """Return log densities (n,) and responsibilities (n, k) or (0, k)."""
+def _evaluate(X, parameters):
+    """Return log densities (n,) and responsibilities (n, k)."""
     points = _points(X, parameters.n_features)
-    density = np.empty(len(points))
-    gamma = np.empty((len(points) if with_responsibilities else 0, parameters.n_components))
+    density, gamma = np.empty(len(points)), np.empty((len(points), parameters.n_components))
     mixture = parameters.log_scales, parameters.means, parameters.whitening
     _kernels.evaluate(points, *mixture, density, gamma)
     return density, gamma
