@@ -141,10 +141,12 @@ def main():
     n_public, n_gallery, k = 200, 500, 3
     public, gallery_labels = made_up_images(n_public, 1), made_up_images(n_gallery, 2)[1]
     model = PrivateMail(
-        variant=arguments.variant, epsilon=arguments.epsilon, random_state=arguments.seed
+        variant=arguments.variant,
+        obfuscate=arguments.variant == "paper",  # dummies, which the released code does not have
+        epsilon=arguments.epsilon,
+        random_state=arguments.seed,
     )
-    # the printed form goes among dummies; the released code has none
-    client = RetrievalClient(model, *public, obfuscate=arguments.variant == "paper")
+    client = RetrievalClient(model, *public)
     print(client.model_.guarantee_)
 
     spawn = multiprocessing.get_context("spawn")

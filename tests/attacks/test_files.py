@@ -1,4 +1,4 @@
-"""Attacks by files: sketches and saved mixtures that someone else made."""
+"""Attacks by files: sketches that someone else made."""
 
 import json
 import os
@@ -10,7 +10,6 @@ import pytest
 
 from privclust.core import hdf5
 from privclust.core.hdf5 import FileError
-from privclust.mixtures import GaussianMixtureEM, PrivateGaussianMixture
 from privclust.sketches import Sketch, release
 
 OMEGA = np.random.default_rng(0).standard_normal((2, 5))
@@ -363,55 +362,3 @@ def test_control_characters_in_the_words_of_a_guarantee(tmp_path):
         with pytest.raises(FileError) as caught:
             Sketch.load(forge(tmp_path / "forged.h5", forgery, arrays))
         assert str(caught.value).isprintable()
-
-
-@pytest.fixture(scope="module")
-def mixture(tmp_path_factory):
-    """The header and the arrays of a saved private mixture."""
-    path = tmp_path_factory.mktemp("mixture") / "m.h5"
-    start = [[-0.2, 0.0], [0.2, 0.0]]
-    settings = {"epsilon": 1.0, "delta": 1e-5, "norm_bound": 4.0, "max_iter": 2}
-    model = PrivateGaussianMixture(2, means_init=start, random_state=0, **settings)
-    model.fit(X).save(path)
-    return contents(path)
-
-
-@pytest.mark.attack(
-    claim="Loading a mixture sets only its fitted attributes.",
-    before="The entry 'fitted' could set any attribute: predict became text.",
-    now="Only attributes that the class lists are set; others raise FileError.",
-)
-@pytest.mark.parametrize("name", ["predict", "__class__", "parameters_", "_AS_JSON", "x"])
-def test_a_mixture_that_replaces_methods(tmp_path, mixture, name):
-    header, arrays = json.loads(json.dumps(mixture[0])), mixture[1]
-    header["parameters"]["fitted"][name] = "x"
-    with pytest.raises(FileError, match="its attributes are not n_iter_"):
-        PrivateGaussianMixture.load(forge(tmp_path / "m.h5", header, arrays))
-    path = forge(tmp_path / "n.h5", mixture[0], arrays | {f"fitted/{name}": np.ones(3)})
-    with pytest.raises(FileError, match="there should be no array fitted/"):
-        PrivateGaussianMixture.load(path)
-
-
-@pytest.mark.attack(
-    claim="A malformed mixture raises FileError.",
-    before="Unknown parameters raised TypeError, and missing ones KeyError.",
-    now="Each entry is left out or changed in 11 ways, and each raises FileError.",
-)
-def test_headers_of_mixtures_changed_entry_by_entry(tmp_path, mixture):
-    def load(path):
-        model = PrivateGaussianMixture.load(path)
-        model.predict(X[:2])  # a taken file works
-        return model
-
-    refused, _ = fuzz(tmp_path, load, *mixture)
-    assert refused > 200
-    GaussianMixtureEM(2, random_state=0).fit(X).save(tmp_path / "em.h5")
-    with pytest.raises(FileError, match="estimator"):
-        PrivateGaussianMixture.load(tmp_path / "em.h5")
-    header, arrays = contents(tmp_path / "em.h5")
-    for name in arrays:
-        for other in (np.array("x", "S"), np.zeros(0), np.full(arrays[name].shape, np.nan)):
-            if name.startswith("fitted/"):
-                continue
-            with pytest.raises(FileError):
-                GaussianMixtureEM.load(forge(tmp_path / "t.h5", header, arrays | {name: other}))

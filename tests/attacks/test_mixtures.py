@@ -15,7 +15,7 @@ from privclust.mixtures import (
     exact_statistics,
     perturbations,
 )
-from privclust.mixtures._exact_kernels import BITS
+from privclust.mixtures._kernels import BITS
 from privclust.mixtures._frames import clipped_moments, statistic_weights
 from privclust.privacy import NoiseWarning
 

@@ -5,7 +5,6 @@ from privclust.bingham._sampler import (
     LARGEST_CONCENTRATION,
     full_basis,
     sample_matrix_bingham,
-    sample_vector_bingham,
 )
 
 __all__ = [
@@ -13,5 +12,4 @@ __all__ = [
     "LARGEST_CONCENTRATION",
     "full_basis",
     "sample_matrix_bingham",
-    "sample_vector_bingham",
 ]

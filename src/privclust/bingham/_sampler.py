@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.bingham.kernels import draw_frames, draw_vectors, haar_rows, is_subspace_first
+from privclust.bingham.kernels import draw_frames
+from privclust.core.grassmann import random_bases
 from privclust.core.validation import as_generator, check_integer
 
 LARGEST_CONCENTRATION = 1e12
@@ -19,52 +20,6 @@ IN_FLOATING_POINT = (
 
 _SYMMETRY_TOLERANCE = 1e-8  # largest difference of A and A', relative to the largest entry
 _ORTHONORMALITY_TOLERANCE = 1e-6
-
-
-def sample_vector_bingham(
-    A: ArrayLike, rng: np.random.Generator | int | None, size: int | None = None
-) -> np.ndarray:
-    r"""Draw unit vectors of density proportional to :math:`e^{x' A x}`, exactly.
-
-    By rejection from an angular central Gaussian, up to floating-point rounding. About half of the
-    proposals are accepted in low dimensions and one in seven in about 50 dimensions, at any
-    concentration. A and A + c I give the same distribution, and A = 0 the uniform one.
-
-    Parameters
-    ----------
-    A : array-like of shape (d, d)
-        Symmetric, entries up to 1e12 in magnitude.
-    rng : numpy.random.Generator, int or None
-    size : int or None
-        Number of independent draws; None for one, without the first axis.
-
-    Returns
-    -------
-    ndarray of shape (d,) or (size, d), float64
-        For d = 1, 1 or -1.
-
-    Raises
-    ------
-    ValueError
-        If A is not a finite symmetric matrix, or a parameter is out of its range.
-
-    References
-    ----------
-    J. Kent, A. Ganeiber and K. Mardia, "A new unified approach for the simulation of a wide class
-    of directional distributions", Journal of Computational and Graphical Statistics 27, 2018.
-
-    Examples
-    --------
-    >>> x = sample_vector_bingham(np.diag([0.0, 0.0, 500.0]), np.random.default_rng(0), size=100)
-    >>> bool((np.abs(x[:, 2]) > 0.97).all()), bool(abs(x[:, 2].mean()) < 0.5)
-    (True, True)
-    """
-    A = _checked_matrix(A)
-    if size is not None:
-        check_integer("size", size, minimum=0)
-    vectors = np.empty((1 if size is None else size, len(A)))
-    draw_vectors(A, as_generator(rng), vectors)
-    return vectors[0] if size is None else vectors
 
 
 def sample_matrix_bingham(
@@ -136,11 +91,11 @@ def sample_matrix_bingham(
         check_integer("size", size, minimum=0)
     rng = as_generator(rng)
     frame = _checked_frame(init, A, q)
-    frames = np.empty((1 if size is None else size, d, q))
+    n_frames = 1 if size is None else size
     if q == d:
-        for U in frames:
-            haar_rows(U, rng)
+        frames = random_bases(n_frames, d, d, rng)
     else:
+        frames = np.empty((n_frames, d, q))
         is_exact = q in (1, d - 1)
         draw_frames(A, full_basis(frame), q, 1 if is_exact else n_sweeps, rng, frames)
     return frames[0] if size is None else frames
@@ -161,7 +116,7 @@ def full_basis(frame: np.ndarray) -> np.ndarray:
     d, q = frame.shape
     columns = np.linalg.qr(frame, mode="complete")[0]
     rows = np.ascontiguousarray(columns.T)
-    return rows if is_subspace_first(d, q) else np.roll(rows, d - q, axis=0)
+    return rows if q == 1 else np.roll(rows, d - q, axis=0)  # see `subspace_rows`
 
 
 def _checked_matrix(A):

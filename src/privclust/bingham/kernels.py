@@ -30,9 +30,8 @@ import numpy as np
 from privclust.core.compiled import REORDER, kernel, part
 
 _LEAST_TRACE, _LARGEST_TRACE = 1.4, 2.6  # accepted traces of Omega^-1; the best value is 2
-_MAX_NEWTON_STEPS = 12  # Newton steps for kappa before eigenvalues are computed
+_MAX_STEPS = 100  # for kappa; bisection alone needs about 50
 _NO_MATRIX = -1.0
-_TILE_ROWS, _TILE_COLUMNS = 16, 256  # 32 kB: products of large matrices come from the cache
 
 
 @part(fastmath=REORDER)
@@ -95,7 +94,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
     low, high = -np.inf, np.inf
     step = 0.25 * p
     kappa = max(kappa, least)
-    for _ in range(_MAX_NEWTON_STEPS):
+    for _ in range(_MAX_STEPS):
         trace = _factor(G, p, kappa, L, R)
         if trace == _NO_MATRIX:
             low = kappa
@@ -115,26 +114,8 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
         elif moved >= high:
             moved = 0.5 * (kappa + high)
         kappa = moved
-    return _prepare_by_eigenvalues(G, p, L, R)
-
-
-@part()
-def _prepare_by_eigenvalues(G: np.ndarray, p: int, L: np.ndarray, R: np.ndarray) -> float:
-    """Do so from eigenvalues, if Newton's method does not converge."""
-    values = np.linalg.eigvalsh(G[:p, :p].copy())
-    # start below the root: Newton's method for 1 / trace then rises to it without overshooting
-    kappa = -values[0] + 0.5
-    for _ in range(100):
-        inverse = 1.0 / (values + kappa)
-        trace = inverse.sum()
-        if trace <= _LARGEST_TRACE:
-            break
-        kappa += 0.5 * trace * (trace - 2.0) / (inverse * inverse).sum()
-    rounding = max(np.abs(values).max() * 1e-15 * p, 1e-300)
-    while _factor(G, p, kappa, L, R) == _NO_MATRIX:  # singular by rounding
-        kappa += rounding
-        rounding *= 2.0
-    return kappa
+    _factor(G, p, high, L, R)  # any kappa is exact, and this one gives a positive definite matrix
+    return high
 
 
 @part(fastmath=REORDER)
@@ -159,20 +140,6 @@ def draw(R: np.ndarray, p: int, rng: np.random.Generator, x: np.ndarray) -> None
             return
 
 
-@kernel()
-def draw_vectors(A: np.ndarray, rng: np.random.Generator, out: np.ndarray) -> None:
-    """Fill rows of `out` with independent draws from the density e^(x' A x)."""
-    p = A.shape[0]
-    L, R = np.empty((p, p)), np.empty((p, p))
-    if p == 1:
-        for i in range(out.shape[0]):
-            out[i, 0] = 1.0 if rng.random() < 0.5 else -1.0
-        return
-    prepare(-A, p, -np.inf, L, R)
-    for i in range(out.shape[0]):
-        draw(R, p, rng, out[i])
-
-
 @part(fastmath=REORDER)
 def dot(a: np.ndarray, b: np.ndarray) -> float:
     """Inner product of two vectors."""
@@ -184,34 +151,14 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
 
 @part(fastmath=REORDER)
 def multiply_symmetric(B: np.ndarray, K: np.ndarray, sign: float, out: np.ndarray) -> None:
-    """Write sign * B K for a symmetric K, four rows at a time.
-
-    Tiles of `out` stay in the cache; the order of each entry's sum does not depend on them.
-    """
-    d = K.shape[0]
-    for begin in range(0, d, _TILE_COLUMNS):
-        width = min(_TILE_COLUMNS, d - begin)
-        for top in range(0, B.shape[0], _TILE_ROWS):
-            bottom = min(top + _TILE_ROWS, B.shape[0])
-            out[top:bottom, begin : begin + width] = 0.0
-            j = 0
-            while j + 4 <= d:
-                k0, k1 = K[j, begin : begin + width], K[j + 1, begin : begin + width]
-                k2, k3 = K[j + 2, begin : begin + width], K[j + 3, begin : begin + width]
-                for i in range(top, bottom):
-                    row = out[i, begin : begin + width]
-                    b0, b1 = sign * B[i, j], sign * B[i, j + 1]
-                    b2, b3 = sign * B[i, j + 2], sign * B[i, j + 3]
-                    for m in range(width):
-                        row[m] += (b0 * k0[m] + b1 * k1[m]) + (b2 * k2[m] + b3 * k3[m])
-                j += 4
-            while j < d:
-                k0 = K[j, begin : begin + width]
-                for i in range(top, bottom):
-                    row, b0 = out[i, begin : begin + width], sign * B[i, j]
-                    for m in range(width):
-                        row[m] += b0 * k0[m]
-                j += 1
+    """Write sign * B K for a symmetric K."""
+    for i in range(B.shape[0]):
+        row = out[i]
+        row[:] = 0.0
+        for j in range(K.shape[0]):
+            other, factor = K[j], sign * B[i, j]
+            for m in range(K.shape[0]):
+                row[m] += factor * other[m]
 
 
 @part(fastmath=REORDER)
@@ -226,12 +173,6 @@ def orthonormalise(B: np.ndarray) -> None:
             scale = 1.0 / np.sqrt(dot(B[i], B[i]))
             for m in range(B.shape[1]):
                 B[i, m] *= scale
-
-
-@kernel()
-def haar_rows(B: np.ndarray, rng: np.random.Generator) -> None:
-    """Write uniformly distributed orthonormal rows."""
-    draw_haar_rows(B, rng)
 
 
 @part()
@@ -284,12 +225,6 @@ def subspace_rows(d: int, q: int) -> tuple[int, int]:
     """Return first and last + 1 of the rows of a full basis that span the subspace."""
     sign, r = moved_frame(d, q)
     return (0, q) if sign < 0 else (r, d)
-
-
-@kernel()
-def is_subspace_first(d: int, q: int) -> bool:
-    """Return whether the rows of a full basis begin with those that span the subspace."""
-    return subspace_rows(d, q)[0] == 0
 
 
 @part(fastmath=REORDER)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
@@ -299,7 +300,8 @@ class DPdSNE(
         """
         z, n_anchors = self.embedding_, len(self.anchors_)
         is_joint = len(others) > n_anchors
-        P = _squared_distances(X, others)
+        center = others.mean(axis=0)  # subtracted against cancellation
+        P = euclidean_distances(X - center, others - center, squared=True)
         if is_joint:
             rows = np.arange(len(X))
             P[rows, n_anchors + rows] = np.inf  # a row is not its own neighbour
@@ -330,16 +332,6 @@ class DPdSNE(
 def _check_magnitude(name, array):
     if max(-float(array.min()), float(array.max())) > _LARGEST_ENTRY:
         raise ValueError(f"{name} has a magnitude above {_LARGEST_ENTRY:g}: rescale it")
-
-
-def _squared_distances(X, others):
-    """Return squared distances, (n, m), of centred rows, which reduces cancellation."""
-    center = others.mean(axis=0)
-    X, others = X - center, others - center
-    squared = X @ (-2.0 * others.T)
-    squared += np.einsum("ij,ij->i", X, X)[:, None]
-    squared += np.einsum("ij,ij->i", others, others)
-    return np.maximum(squared, 0.0, out=squared)
 
 
 def _clipped(rows, radius):

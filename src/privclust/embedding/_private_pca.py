@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -15,12 +15,12 @@ from privclust.core.fixed_point import LARGEST_ROWS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.second_moments import second_moments, unit
 from privclust.core.validation import DELTA, Integer
-from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy import Neighbours
 from privclust.privacy.bounds import bounded_rows
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, validated
-from privclust.privacy.groups import Groups, by_size, unit_of, weighted_sums
+from privclust.privacy.estimator import PrivateEstimator, validated
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.privacy.measurements import Exponential, second_moment_noise
-from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
+from privclust.privacy.noise import noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
 from privclust.privacy.spectra import detected_subspaces, estimated_moments
 
@@ -190,11 +190,8 @@ class PrivatePCA(
             )
         source = noise_source(self.random_state)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        doubts = (*leaks, *caveats_of_bounds(self))
-        if self.mechanism == "exponential":
-            self._draw_frame(rows, radius, source, bool(leaks), doubts, records)
-        else:
-            self._add_noise(rows, radius, source, bool(leaks), doubts, records)
+        release = self._draw_frame if self.mechanism == "exponential" else self._add_noise
+        release(rows, radius, source, leaks, records)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -221,17 +218,10 @@ class PrivatePCA(
     def _n_features_out(self):
         return len(self.components_)
 
-    def _add_noise(self, rows, radius, source, leaks, caveats, records):
+    def _add_noise(self, rows, radius, source, leaks, records):
         noise, length = self._noise(rows.shape[1]), unit(radius, rows.shape[1])
-        promise = Guarantee.of(
-            [noise.statement("second moments", units="rows of norm 1")],
-            "none" if leaks else "approximate",
-            noise.sensitivity.relation,
-            delta=self.delta,
-            seeded=is_seeded(source),
-            caveats=caveats,
-            unit=unit_of(records.groups),
-        )
+        releases = [noise.statement("second moments", units="rows of norm 1")]
+        promise = self._promised(releases, "approximate", source, leaks, records)
         self._charged(promise, records, source)
         noisy = noise.release(_moments(records.groups, rows, length)[None], source)
         self.components_, values = _leading(noisy[0], self.n_components)
@@ -247,7 +237,7 @@ class PrivatePCA(
         mod_sulq, budget = self.mechanism == "mod_sulq", (self.epsilon, self.delta)
         return second_moment_noise(n_features, self.neighbours, *budget, mod_sulq=mod_sulq)
 
-    def _draw_frame(self, rows, radius, source, leaks, caveats, records):
+    def _draw_frame(self, rows, radius, source, leaks, records):
         """Release a draw of the matrix Bingham distribution."""
         # imported here: the other mechanisms need not wait for compiled code
         from privclust.bingham import IN_FLOATING_POINT, sample_matrix_bingham
@@ -263,9 +253,15 @@ class PrivatePCA(
             noise="density e^({factor:.4g} tr(V' M V))",
             units="rows of norm 1",
         )
-        caveats = (*caveats, IN_FLOATING_POINT)
-        is_exact = k in (1, d - 1, d)
-        promise = self._promise_of_frame(release, is_exact, source, leaks, caveats)
+        promise = self._promised([release], "pure", source, leaks, records)
+        caveats = (*promise.caveats, IN_FLOATING_POINT)
+        promise = replace(promise, caveats=caveats)
+        if k not in (1, d - 1, d) and not leaks:
+            doubt = (
+                f"Gibbs sampling, {self.n_sweeps} sweeps from a random frame: how near the limit "
+                "is, is not known"
+            )
+            promise = replace(promise, definition="asymptotic", caveats=(*caveats, doubt))
         self._charged(promise, records, source)
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
@@ -289,25 +285,6 @@ class PrivatePCA(
                 f"epsilon must be at most {largest:.4g} for mechanism='exponential' with {number}, "
                 f"got {self.epsilon!r}"
             )
-
-    def _promise_of_frame(self, release, is_exact, source, leaks, caveats):
-        relation, seeded = Neighbours.of(self.neighbours), is_seeded(source)
-        if leaks or is_exact:
-            return Guarantee.of(
-                [release], "none" if leaks else "pure", relation, seeded=seeded, caveats=caveats
-            )
-        return Guarantee(
-            "asymptotic",
-            relation,
-            (release,),
-            epsilon=self.epsilon,
-            seeded=seeded,
-            caveats=(
-                *caveats,
-                f"Gibbs sampling, {self.n_sweeps} sweeps from a random frame: how near the limit "
-                "is, is not known",
-            ),
-        )
 
 
 def _moments(groups: Groups | None, rows: np.ndarray, length: float) -> FixedPoint:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -21,14 +20,13 @@ from privclust.embedding._smlq import (
     FLOORS,
     KERNELS,
     PARAMETERS,
-    FeatureLaplacian,
     LabelledEmbedding,
     checked_labels,
     kernel_in_place,
     kernel_width,
     unit_rows,
 )
-from privclust.embedding._smlq_kernels import later_iterates, series_terms
+from privclust.embedding._smlq_kernels import later_iterates
 from privclust.embedding._smlq_sensitivity import sensitivity_bound, weighted_mean_diameter
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
@@ -346,11 +344,12 @@ class PrivateMail(LabelledEmbedding):
             self._least = math.exp(-4.0 / self._width)
             self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
             return
-        self._series = series_terms(*self.start_.shape[::-1])
         self._values = label_range(self.classes_)
-        kind, images = self._public_kernel()
+        kernel = self._weights(self._public).astype(np.float64)
+        np.fill_diagonal(kernel, 1.0)
+        kind = ClassRows if self.obfuscate else QueryRow
         self._rows = kind(
-            images, self._y, self._values, self.start_,
+            kernel, self._y, self._values, self.start_,
             alpha=self.alpha, width=self._width, variant=self._label_kernel(),
         )  # fmt: skip
         self.sensitivity_ = sensitivity_bound(
@@ -362,19 +361,11 @@ class PrivateMail(LabelledEmbedding):
             self.variant,
         )
 
-    def _public_kernel(self):
-        """Return the class of rows that a query adds, and the public kernel in its format."""
-        if not self.obfuscate:
-            return QueryRow, FeatureLaplacian(self._public, self._width)
-        kernel = self._weights(self._public).astype(np.float64)
-        np.fill_diagonal(kernel, 1.0)
-        return ClassRows, kernel
-
     def _calibrate(self):
         if self.variant == "corrected":
-            # the bound is public: noise is calibrated once, in units of the bound
-            unit = _unit_sigma(float(self.epsilon), float(self.delta))
-            self.noise_scale_ = self.sensitivity_ * unit
+            unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
+            sigma = analytic_gaussian_sigma(unit, self.epsilon, self.delta)
+            self.noise_scale_ = self.sensitivity_ * sigma
             return
         # the formula of Fig. 4 at every epsilon, although its proof needs epsilon up to 1
         scale = math.sqrt(2.0 * math.log(1.25 / self.delta)) * self.sensitivity_ / self.epsilon
@@ -396,7 +387,7 @@ class PrivateMail(LabelledEmbedding):
             classes = self._rows.classes(label if self._uses_label() else None)
             later_iterates(
                 image, self.n_iter, self._width, classes, self._rows.matrix, is_code, self.alpha,
-                floor, is_code, self._series, kernel,
+                floor, is_code, kernel,
             )  # fmt: skip
         return np.swapaxes(columns, 1, 2)
 
@@ -486,10 +477,3 @@ class PrivateMail(LabelledEmbedding):
                 f"n_components must be at most the size of the public set, {n_public}, got "
                 f"{self.n_components}"
             )
-
-
-@lru_cache(maxsize=256)
-def _unit_sigma(epsilon, delta):
-    """Return sigma for sensitivity 1, cached by budget."""
-    unit = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
-    return analytic_gaussian_sigma(unit, epsilon, delta)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.embedding._smlq import FLOORS, LabelLaplacian, label_matrix
-from privclust.embedding._smlq_kernels import first_iterate
+from privclust.embedding._smlq import FLOORS, LabelLaplacian, first_iterate, label_matrix
 from privclust.embedding._smlq_sensitivity import exchanged_sensitivity, proved_sensitivity
 
 _MAX_LABELS = 4096  # weights between all labels are kept as a matrix
@@ -23,16 +22,23 @@ def label_range(classes: np.ndarray) -> np.ndarray:
 
 
 class QueryRow:
-    """The query as one row after the public rows."""
+    """The query as one row after the public rows.
 
-    def __init__(self, features, y, values, start, *, alpha, width, variant) -> None:
-        self._y, self._values, self._start = y, values, start
-        self._alpha, self._width, self._variant = alpha, width, variant
-        self._columns = np.ascontiguousarray(start.T)
+    `kernel` (n, n) is that of the public rows, with ones on its diagonal.
+    """
+
+    def __init__(self, kernel, y, values, start, *, alpha, width, variant) -> None:
+        self._start, self._width, self._floor = start, width, FLOORS.get(variant, 0.0)
         self.matrix = label_matrix(values, variant, width)
-        self._degrees = features.degrees
-        self._products = np.ascontiguousarray(features.kernel_dot(start[: len(y)]).T)
+        others = kernel - np.eye(len(y))
+        self._degrees, self._products = others.sum(axis=1), others @ start[: len(y)]
         self._classes = np.append(np.searchsorted(values, y), 0)
+        self._labelled = np.array(
+            [
+                alpha * LabelLaplacian(np.append(y, label), variant, width).dot(start)
+                for label in values
+            ]
+        )
 
     def classes(self, label: int | None) -> np.ndarray:
         """Return the labels of all rows as indices into `values`, -1 without label (None)."""
@@ -45,31 +51,29 @@ class QueryRow:
         `weights` (m, n) are kernel values of queries and public images, `labels` (m,) indices into
         `values`.
         """
-        columns = np.empty((len(weights), *self._columns.shape))
+        columns = np.empty((len(weights), *self._start.shape[::-1]))
         for row, label, image in zip(weights, labels, columns, strict=True):
-            first_iterate(
-                row, self._degrees, self._products, self._columns, self.classes(label),
-                self.matrix, self._variant == "code", self._alpha, FLOORS[self._variant], image,
-            )  # fmt: skip
+            image[:] = first_iterate(
+                self._start, self._degrees, self._products, row[None], np.zeros((1, 1)),
+                self._labelled[label], self._floor,
+            ).T  # fmt: skip
         return columns
 
     def sensitivity(self, unit: float) -> float:
         """Return the sensitivity of the first iterate to a replaced query, in that unit."""
-        return proved_sensitivity(
-            self._degrees, self._products.T / unit, self._start / unit, self._y, self._values,
-            alpha=self._alpha, width=self._width, variant=self._variant,
-        )  # fmt: skip
+        in_unit = (part / unit for part in (self._products, self._start, self._labelled))
+        return proved_sensitivity(self._degrees, *in_unit, self._width)
 
 
 class ClassRows:
     """One row per class: the query for its own class, a dummy for each other class.
 
-    The order, labels and starts (rows of Q) of these rows do not depend on the query.
+    The order, labels and starts (rows of Q) of these rows do not depend on the query. For arguments
+    see `QueryRow`.
     """
 
     def __init__(self, kernel, y, values, start, *, alpha, width, variant) -> None:
         self._kernel, self._start, self._width = kernel, start, width
-        self._columns = np.ascontiguousarray(start.T)
         self._floor, self._n_public = FLOORS.get(variant, 0.0), len(y)
         self.matrix = label_matrix(values, variant, width)
         present, places = np.unique(y, return_inverse=True)
@@ -80,9 +84,8 @@ class ClassRows:
         self._unlabelled[len(y) :] = -1
         self._by_class, self._counts = np.argsort(places, kind="stable"), np.bincount(places)
         self._first = np.cumsum(self._counts) - self._counts
-        others = kernel.copy()
-        np.fill_diagonal(others, 0.0)
-        self._degrees, self._products = others.sum(axis=1), self._columns[:, : len(y)] @ others
+        others = kernel - np.eye(len(y))
+        self._degrees, self._products = others.sum(axis=1), others @ start[: len(y)]
 
     def classes(self, label: int | None) -> np.ndarray:
         """Return the labels of all rows as indices into `values`; for None, -1 for class rows."""
@@ -95,32 +98,22 @@ class ClassRows:
 
     def first_iterates(self, weights, labels, rng) -> np.ndarray:
         """As in `QueryRow`; a dummy is also drawn for the query's class, and not used."""
-        columns = np.empty((len(weights), *self._columns.shape))
+        columns = np.empty((len(weights), *self._start.shape[::-1]))
         places = np.searchsorted(self._classes[self._n_public :], labels)
         dummies = self.draw(len(weights), rng)
         for row, chosen, place, image in zip(weights, dummies, places, columns, strict=True):
-            self._first_iterate(row, chosen, place, image)
+            public = self._kernel[chosen]
+            among = public[:, chosen]
+            public[place] = row
+            among[place] = among[:, place] = row[chosen]
+            np.fill_diagonal(among, 0.0)
+            image[:] = first_iterate(
+                self._start, self._degrees, self._products, public, among, self._labelled,
+                self._floor,
+            ).T  # fmt: skip
         return columns
-
-    def _first_iterate(self, weights, dummies, place, out):
-        n = self._n_public
-        public = self._kernel[dummies]
-        among = public[:, dummies]
-        public[place] = weights
-        among[place] = among[:, place] = weights[dummies]
-        np.fill_diagonal(among, 0.0)
-        degrees = np.concatenate(
-            [self._degrees + public.sum(axis=0), public.sum(axis=1) + among.sum(axis=1)]
-        )
-        out[:, :n] = self._products + self._columns[:, n:] @ public
-        out[:, n:] = self._columns[:, :n] @ public.T + self._columns[:, n:] @ among
-        out += self._labelled.T - degrees * self._columns
-        out *= 0.5 / np.where(degrees > 0.0, degrees, self._floor or np.inf)
-        out += self._columns
 
     def sensitivity(self, unit: float) -> float:
         """Return the sensitivity of the first iterate to a replaced query, in that unit."""
-        n_classes = len(self._counts)
-        return exchanged_sensitivity(
-            self._start / unit, self._labelled / unit, n_classes, self._width
-        )
+        start, labelled = self._start / unit, self._labelled / unit
+        return exchanged_sensitivity(start, labelled, len(self._counts), self._width)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from privclust.core.compiled import kernel
 from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS, FixedPoint, unit_margin
 from privclust.core.grassmann import blocks
 from privclust.core.hints import RandomState
@@ -30,7 +29,6 @@ _UNBOUNDED = "sums of rows without a norm bound are rounded by an amount that ha
 _MATRIX_BITS = 20  # entries of P are multiples of 2^-20
 _DOUBLE_BITS, _INTEGER_BITS = 53, 63  # bits of integers in float64 and int64
 _DEVIATIONS = 64.0  # int64 has room for noise up to this number of standard deviations
-_BLOCK = 64  # rows that are summed together
 _ROUNDING = np.finfo(np.float64).eps
 
 
@@ -193,8 +191,7 @@ class PrivateRandomProjection(
         charge(self.guarantee_)
         rows, _, _ = self._bounded(X, self.norm_bound_)
         if self.neighbours == "attribute":
-            projected = np.empty((len(rows), len(self.components_)))
-            _project(rows, np.ascontiguousarray(self.components_.T), projected)
+            projected = _projected_in_order(rows, self.components_.T)
             return self._noise.release(projected, self._source)
         unit = self._unit()
         projected = self._noise.release(self._integers(rows, unit), self._source, weight=unit)
@@ -295,24 +292,13 @@ def _bits_before_point(value):
     return math.frexp(float(value))[1]
 
 
-@kernel()
-def _project(rows, matrix, projected):
-    """Write rows times a matrix (d, k), each row summed in the order of its entries.
+def _projected_in_order(rows, matrix):
+    """Return rows times a matrix (d, k), each row summed in the order of its entries.
 
-    Blocks of rows are transposed, so that the loops over a block vectorise.
+    A product of matrices may sum a row in an order that depends on the other rows.
     """
-    n_features = rows.shape[1]
-    block, sums = np.zeros((n_features, _BLOCK)), np.empty(_BLOCK)
-    for start in range(0, rows.shape[0], _BLOCK):
-        taken = rows[start : start + _BLOCK]
-        for i in range(taken.shape[0]):
-            for j in range(n_features):
-                block[j, i] = taken[i, j]
-        for c in range(matrix.shape[1]):
-            sums[:] = 0.0
-            for j in range(n_features):
-                weight, entries = matrix[j, c], block[j]
-                for i in range(_BLOCK):
-                    sums[i] += weight * entries[i]
-            for i in range(taken.shape[0]):
-                projected[start + i, c] = sums[i]
+    projected = np.zeros((len(rows), matrix.shape[1]))
+    for part in blocks(len(rows), matrix.shape[1]):
+        for entries, weights in zip(rows[part].T, matrix, strict=True):
+            projected[part] += entries[:, None] * weights
+    return projected

@@ -97,15 +97,11 @@ class RetrievalClient:
     Parameters
     ----------
     model : PrivateMail
-        Settings of the release; the model is cloned and fitted to the public set.
+        Settings of the release; the model is cloned and fitted to the public set. With
+        ``obfuscate=True`` the message has one row per class (P_r of Algorithm 1), and the reply k
+        images per class; with ``variant="code"`` the noise is too small to hide the query's row.
     X_public : array-like of shape (n_public, n_features)
     y_public : array-like of shape (n_public,)
-    obfuscate : bool
-        Whether to hide the query among dummies (P_r of Algorithm 1): one public image of every
-        other class, in the order of the classes. Labels and order are then the same for every
-        query, and with ``variant="paper"`` the noise hides which row is not public (see
-        `PrivateMail`). With ``variant="code"`` the noise is too small for this. The reply has k
-        images per class. ``"corrected"`` needs no dummies and does not accept them.
 
     Attributes
     ----------
@@ -115,7 +111,7 @@ class RetrievalClient:
     Raises
     ------
     ValueError
-        If dummies are not accepted, or see `PrivateMail.fit`.
+        See `PrivateMail.fit`.
 
     Examples
     --------
@@ -130,20 +126,10 @@ class RetrievalClient:
     [0, 0, 0]
     """
 
-    def __init__(
-        self,
-        model: PrivateMail,
-        X_public: ArrayLike,
-        y_public: ArrayLike,
-        *,
-        obfuscate: bool = False,
-    ) -> None:
+    def __init__(self, model: PrivateMail, X_public: ArrayLike, y_public: ArrayLike) -> None:
         y_public = checked_labels(y_public, "y_public")
-        model = clone(model)
-        if obfuscate:
-            model.set_params(obfuscate=True)
         self._n_public = len(y_public)
-        self.model_ = model.fit(np.asarray(X_public), y_public)
+        self.model_ = clone(model).fit(np.asarray(X_public), y_public)
         self._place = 0
 
     def ask(self, x: ArrayLike, label: int | None = None, *, k: int = 8) -> Message:

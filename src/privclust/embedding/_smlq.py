@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, as_generator, check_parameters
-from privclust.embedding._smlq_kernels import add_stripe, label_product
+from privclust.embedding._smlq_kernels import label_product
 from privclust.privacy.estimator import validated
 
 WIDTHS = {
@@ -29,8 +29,7 @@ PARAMETERS = {
     "sigma": _SQUARABLE,
     "init_scale": _SQUARABLE,
 }
-_STRIPE_ROWS = 512  # rows of the kernel per stripe: 22 MB in float32 at 11,000 samples
-_KEPT_BYTES = 500_000_000  # kernels up to this size are kept, larger ones recomputed
+_STRIPE_ROWS = 512  # rows of the kernel that are in double precision together
 
 
 class LabelledEmbedding(BaseEstimator):
@@ -96,11 +95,10 @@ class SMLQ(LabelledEmbedding):
     degree 0           the sample stays (pseudo-inverse)    1e-9 in place of 0
     =================  ===================================  =======================================
 
-    **Cost.** Half of the symmetric feature kernel is computed in stripes by matrix products in the
-    precision of X: :math:`n^2 d` operations. Up to 500 MB of it, :math:`2 n^2` bytes in float32 and
-    twice that in float64, are kept; larger kernels are recomputed in each iterate. At n = 11,000,
-    d = 1,280 this is 1.5e11 operations once and 260 MB in float32, and 6e8 operations per iterate.
-    The label Laplacian acts through the C classes in :math:`O(n k + C^2 k)`.
+    **Cost.** The feature kernel takes :math:`n^2 d` operations and :math:`n^2` numbers in the
+    precision of X: at n = 11,000 and d = 1,280 in float32 1.5e11 operations and 484 MB. An iterate
+    takes :math:`2 n^2 k` operations. The label Laplacian acts through the C classes in
+    :math:`O(n k + C^2 k)`.
 
     Parameters
     ----------
@@ -307,45 +305,51 @@ class LabelLaplacian:
 
 
 class FeatureLaplacian:
-    """The Laplacian of a Gaussian kernel of rows as an operator, in stripes.
+    """The Laplacian of a Gaussian kernel of rows as an operator.
 
     Squared distances are divided by `width`. In the inverse, `floor` replaces a degree of 0; with 0
-    it is a pseudo-inverse. A kernel of up to `kept_bytes` is kept.
+    it is a pseudo-inverse.
     """
 
-    def __init__(
-        self, X: np.ndarray, width: float, floor: float = 0.0, kept_bytes: int = _KEPT_BYTES
-    ) -> None:
-        self._X, self._width = X, width
-        self._squares = np.einsum("ij,ij->i", X, X)
-        n = len(X)
-        size = sum(min(_STRIPE_ROWS, n - i) * (n - i) for i in range(0, n, _STRIPE_ROWS))
-        self._kept = list(self._stripes()) if size * X.itemsize <= kept_bytes else None
-        self.degrees = self.kernel_dot(np.ones((n, 1)))[:, 0]
+    def __init__(self, X: np.ndarray, width: float, floor: float = 0.0) -> None:
+        squares = np.einsum("ij,ij->i", X, X)
+        self._kernel = X @ X.T
+        kernel_in_place(self._kernel, squares, squares, width)
+        np.fill_diagonal(self._kernel, 0.0)
+        self.degrees = self._kernel.sum(axis=1, dtype=np.float64)
         is_zero = self.degrees <= 0
         inverse = 1.0 / np.where(is_zero, 1.0, self.degrees)
         self.inverse_degrees = np.where(is_zero, 1.0 / floor if floor else 0.0, inverse)
 
     def dot(self, Z: np.ndarray) -> np.ndarray:
         """Return the Laplacian times Z, shape (n, k)."""
-        return self.degrees[:, None] * Z - self.kernel_dot(Z)
+        # by stripes, so that a kernel in single precision is not copied to double as a whole
+        stripes = gen_batches(len(self._kernel), _STRIPE_ROWS)
+        products = [self._kernel[rows].astype(np.float64, copy=False) @ Z for rows in stripes]
+        return self.degrees[:, None] * Z - np.vstack(products)
 
-    def kernel_dot(self, Z: np.ndarray) -> np.ndarray:
-        """Return the kernel, with zeros on its diagonal, times Z, shape (n, k)."""
-        columns = np.ascontiguousarray(Z.T, dtype=np.float64)
-        products = np.zeros(columns.shape)
-        for start, stripe in self._kept or self._stripes():
-            add_stripe(stripe, start, columns, products)
-        return products.T
 
-    def _stripes(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield stripes of the upper half: rows from `start`, columns from `start` on."""
-        for start in range(0, len(self._X), _STRIPE_ROWS):
-            rows = slice(start, start + _STRIPE_ROWS)
-            stripe = self._X[rows] @ self._X[start:].T
-            kernel_in_place(stripe, self._squares[rows], self._squares[start:], self._width)
-            np.fill_diagonal(stripe, 0.0)
-            yield start, stripe
+def first_iterate(
+    start: np.ndarray,
+    degrees: np.ndarray,
+    products: np.ndarray,
+    public: np.ndarray,
+    among: np.ndarray,
+    labelled: np.ndarray,
+    floor: float,
+) -> np.ndarray:
+    """Return the first iterate of n samples and r added rows, which follow them, (n + r, k).
+
+    `degrees` (n,) are the row sums of the samples' kernel, and `products` (n, k) this kernel times
+    their start. `public` (r, n) and `among` (r, r) are kernels of the added rows. `labelled` is
+    alpha times the label Laplacian times the start. `floor` replaces a degree of 0; with 0 such a
+    row does not move.
+    """
+    own, added = start[: len(degrees)], start[len(degrees) :]
+    degrees = np.concatenate([degrees + public.sum(axis=0), public.sum(axis=1) + among.sum(axis=1)])
+    inside = np.vstack([products + public.T @ added, public @ own + among @ added])
+    step = labelled - (degrees[:, None] * start - inside)
+    return start + 0.5 * step / np.where(degrees > 0.0, degrees, floor or np.inf)[:, None]
 
 
 def kernel_in_place(products, row_squares, column_squares, width) -> None:

@@ -5,78 +5,10 @@ embedding. They add to vectors rather than reduce them, so that they vectorise w
 sums.
 """
 
-import math
-
 import numpy as np
 
-from privclust.core.compiled import REORDER, kernel, part
+from privclust.core.compiled import kernel, part
 from privclust.core.vectormath import exp_nonpositive
-
-_UNIT_ROUNDOFF = 2.0**-53
-_MAX_DEGREES = 24
-_TOGETHER = 4  # rows of a stripe that are processed together
-
-
-@kernel(fastmath={"contract"})
-def add_stripe(stripe, start, columns, products):
-    """Add a stripe of a symmetric kernel, times an embedding, to `products` (k, n).
-
-    The stripe (b, n - start) has rows start .. start + b of the kernel, from column `start` on. The
-    stripe and its transpose are added, their common square once. The embedding (k, n) is
-    transposed.
-    """
-    n_rows, width = stripe.shape
-    k = columns.shape[0]
-    sums = np.zeros((k, n_rows))
-    last = n_rows - n_rows % _TOGETHER
-    for a in range(0, last, _TOGETHER):  # these rows stay in the cache for all columns
-        for c in range(k):
-            _add_rows(stripe, a, columns[c, start:], products[c, start:])
-            _row_sums(stripe, a, columns[c, start:], sums[c])
-    for c in range(k):
-        column, product = columns[c, start:], products[c, start:]
-        for a in range(last, n_rows):
-            row, value = stripe[a], column[a]
-            for b in range(width):
-                product[b] += row[b] * value
-            sums[c, a] = _row_sum(row, column, n_rows)
-        for a in range(n_rows):
-            product[a] += sums[c, a]
-
-
-@part(fastmath={"contract"})
-def _add_rows(stripe, a, column, product):
-    """Add four rows, each times its entry of a column, with one pass over `product`."""
-    first, second, third, fourth = stripe[a], stripe[a + 1], stripe[a + 2], stripe[a + 3]
-    p, q, r, s = column[a], column[a + 1], column[a + 2], column[a + 3]
-    for b in range(product.size):
-        total = product[b] + first[b] * p
-        total += second[b] * q
-        total += third[b] * r
-        product[b] = total + fourth[b] * s
-
-
-@part()
-def _row_sums(stripe, a, column, sums):
-    """Write the products of four rows with a column, beyond the square, as independent sums."""
-    first, second, third, fourth = stripe[a], stripe[a + 1], stripe[a + 2], stripe[a + 3]
-    p = q = r = s = 0.0
-    for b in range(stripe.shape[0], column.size):
-        value = column[b]
-        p += first[b] * value
-        q += second[b] * value
-        r += third[b] * value
-        s += fourth[b] * value
-    sums[a], sums[a + 1], sums[a + 2], sums[a + 3] = p, q, r, s
-
-
-@part()
-def _row_sum(row, column, start):
-    """Return the product of a row with a column, from entry `start` on."""
-    total = 0.0
-    for b in range(start, column.size):
-        total += row[b] * column[b]
-    return total
 
 
 @kernel(fastmath={"contract"})
@@ -133,40 +65,8 @@ def _label_product(columns, classes, matrix, is_centred, out):
                 out[c, i] = degrees[label] * column[i] - products[label]
 
 
-@kernel(fastmath={"contract"})
-def first_iterate(
-    weights, degrees, products, start, classes, matrix, is_centred, alpha, floor, out
-):
-    """Write the first iterate of the public samples and of one query, the last, to `out`.
-
-    Sums over pairs of public samples are given, so that a query takes O(n_public k) operations:
-    `degrees` (n_public,) are the row sums of their kernel, `products` (k, n_public) is this kernel
-    times the start, transposed. `weights` (n_public,) is the kernel of the query with the public
-    samples. `start` and `out` are (k, n_public + 1). `floor` replaces a degree of 0; with 0 such a
-    sample does not move. For classes, matrix and is_centred see `label_product`.
-    """
-    n_public = weights.size
-    _label_product(start, classes, matrix, is_centred, out)
-    query_degree = 0.0
-    for i in range(n_public):
-        query_degree += weights[i]
-    for c in range(start.shape[0]):
-        row, query = start[c], start[c, n_public]
-        query_product = 0.0
-        for i in range(n_public):
-            query_product += weights[i] * row[i]
-            degree = degrees[i] + weights[i]
-            inside = degree * row[i] - products[c, i] - weights[i] * query
-            divisor = degree if degree > 0.0 else floor
-            step = alpha * out[c, i] - inside
-            out[c, i] = row[i] + (0.5 * step / divisor if divisor > 0.0 else 0.0)
-        divisor = query_degree if query_degree > 0.0 else floor
-        step = alpha * out[c, n_public] - (query_degree * query - query_product)
-        out[c, n_public] = query + (0.5 * step / divisor if divisor > 0.0 else 0.0)
-
-
 @part(fastmath={"contract"})
-def fill_kernel(columns, width, kernel):
+def _fill_kernel(columns, width, kernel):
     """Write the kernel ``exp(-|z_i - z_j|^2 / width)`` with zero diagonal; return its row sums."""
     k, n = columns.shape
     degrees = np.zeros(n)
@@ -186,79 +86,6 @@ def fill_kernel(columns, width, kernel):
 
 
 @part(fastmath={"contract"})
-def _centred(columns):
-    """Return columns (k, n) minus their means."""
-    k, n = columns.shape
-    centred = np.empty((k, n))
-    for c in range(k):
-        mean = 0.0
-        for i in range(n):
-            mean += columns[c, i] / n
-        for i in range(n):
-            centred[c, i] = columns[c, i] - mean
-    return centred
-
-
-@part(fastmath={"contract"})
-def series_degree(columns, width, counts):
-    """Return the degree at which `fill_factors` gives the kernel to full precision, or -1.
-
-    ``exp(-|z - y|^2 / w) = exp(-|z|^2 / w) exp(-|y|^2 / w) exp(2 z'y / w)``. Truncating the series
-    of the last factor after degree m has a relative error of at most
-    ``s^(m + 1) / (m + 1)! exp(2 s)``, where s is the largest ``2 |z'y| / w``.
-    """
-    k, n = columns.shape
-    largest = 0.0
-    for i in range(n):
-        square = 0.0
-        for c in range(k):
-            square += columns[c, i] * columns[c, i]
-        largest = max(largest, square)
-    spread = 2.0 * largest / width
-    if not spread < 8.0:
-        return -1
-    error = np.exp(2.0 * spread)
-    for m in range(counts.size):
-        error *= spread / (m + 1)
-        if error <= _UNIT_ROUNDOFF:
-            return m
-    return -1
-
-
-@part(fastmath={"contract"})
-def fill_factors(columns, width, monomials, factors):
-    """Write F (p, n) with ``F'F`` the kernel of a centred embedding; see `series_degree`.
-
-    Row a is ``exp(-|z|^2 / w) sqrt((2 / w)^|a| / a!) z^a``. Row a of `monomials` holds the row that
-    a is computed from, the component that multiplies that row, and the exponent of the component.
-    """
-    k, n = columns.shape
-    for i in range(n):
-        square = 0.0
-        for c in range(k):
-            square += columns[c, i] * columns[c, i]
-        factors[0, i] = exp_nonpositive(-square / width)
-    for a in range(1, factors.shape[0]):
-        before, column = factors[monomials[a, 0]], columns[monomials[a, 1]]
-        scale = np.sqrt(2.0 / (width * monomials[a, 2]))
-        for i in range(n):
-            factors[a, i] = before[i] * column[i] * scale
-
-
-@part(fastmath=REORDER)
-def _factor_product(factors, column, product):
-    """Write ``F'F`` times a column to `product`."""
-    p, n = factors.shape
-    product[:] = 0.0
-    for a in range(p):
-        row, total = factors[a], 0.0
-        for i in range(n):
-            total += row[i] * column[i]
-        for i in range(n):
-            product[i] += row[i] * total
-
-
-@part(fastmath={"contract"})
 def _kernel_product(kernel, column, product):
     product[:] = 0.0
     for j in range(column.size):
@@ -269,41 +96,24 @@ def _kernel_product(kernel, column, product):
 
 @kernel(fastmath={"contract"})
 def later_iterates(
-    columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, series, space
+    columns, n_iter, width, classes, matrix, is_centred, alpha, floor, is_scaled, space
 ):
     """Iterate an embedding (k, n) by the Laplacian of its own kernel, in place.
 
-    The kernel of width `width` is computed once, from the released embedding. If distances are
-    small compared with the width, the kernel is evaluated as a short series, a product of thin
-    matrices, in O(n) instead of O(n^2) per iterate; see `series_terms`. With `is_scaled` the
-    released embedding and each iterate are scaled to Frobenius norm sqrt(n). `space` is (n, n); for
-    other arguments see `first_iterate`.
+    The kernel of width `width` is computed once, from the released embedding. With `is_scaled` the
+    released embedding and each iterate are scaled to Frobenius norm sqrt(n). `floor` replaces a
+    degree of 0; with 0 such a sample does not move. `space` is (n, n); for other arguments see
+    `label_product`.
     """
     k, n = columns.shape
     if is_scaled:
         _rescale(columns)
-    counts, monomials = series
-    centred = _centred(columns)
-    degree = series_degree(centred, width, counts)
-    ones, degrees = np.ones(n), np.empty(n)
-    if degree >= 0:
-        space = space[: counts[degree]]
-        fill_factors(centred, width, monomials, space)
-        _factor_product(space, ones, degrees)
-        for i in range(n):
-            degrees[i] -= 1.0
-    else:
-        degrees = fill_kernel(columns, width, space)
+    degrees = _fill_kernel(columns, width, space)
     labels, inside = np.empty((k, n)), np.empty((k, n))
     for _ in range(n_iter):
         _label_product(columns, classes, matrix, is_centred, labels)
         for c in range(k):
-            if degree >= 0:
-                _factor_product(space, columns[c], inside[c])
-                for i in range(n):
-                    inside[c, i] -= columns[c, i]
-            else:
-                _kernel_product(space, columns[c], inside[c])
+            _kernel_product(space, columns[c], inside[c])
         for c in range(k):
             for i in range(n):
                 divisor = degrees[i] if degrees[i] > 0.0 else floor
@@ -312,28 +122,6 @@ def later_iterates(
                     columns[c, i] += 0.5 * step / divisor
         if is_scaled:
             _rescale(columns)
-
-
-def series_terms(n_components, n_samples):
-    """Return the numbers of monomials up to each degree, and the monomials (n, 3) by degree.
-
-    For the series in `later_iterates`, with at most a quarter as many monomials as samples. A row
-    holds the parent monomial, the component that multiplies it, and the component's exponent.
-    """
-    monomials, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
-    for degree in range(1, _MAX_DEGREES):
-        if 4 * math.comb(n_components + degree, degree) > n_samples:
-            break
-        numbers = {}
-        for powers, number in last.items():
-            highest = max((c for c in range(n_components) if powers[c]), default=0)
-            for c in range(highest, n_components):
-                raised = (*powers[:c], powers[c] + 1, *powers[c + 1 :])
-                numbers[raised] = len(monomials)
-                monomials.append((number, c, raised[c]))
-        counts.append(len(monomials))
-        last = numbers
-    return np.array(counts), np.array(monomials)
 
 
 @part()

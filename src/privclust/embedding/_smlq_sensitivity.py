@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer, check_option, check_real
-from privclust.embedding._smlq import checked_labels, kernel_width, label_matrix, unit_rows
-from privclust.embedding._smlq_kernels import first_iterate, label_product
+from privclust.embedding._smlq import LabelLaplacian, first_iterate, kernel_width, unit_rows
 from privclust.privacy.sensitivity import Neighbours
 
 _N_DIRECTIONS = 24  # directions of the changed record per arrangement in the search
@@ -222,9 +222,8 @@ class _Search:
     """Arrangements of points and labels, and the worst change of one record given each."""
 
     def __init__(self, start, alpha, width, n_classes, relation, rng):
-        self._start, self._alpha, self._width = np.ascontiguousarray(start.T), alpha, width
+        self._start, self._alpha, self._width = start, alpha, width
         self._n_classes, self._relation, self._rng = n_classes, relation, rng
-        self._matrix = label_matrix(np.arange(n_classes), "paper", width)
 
     def arrangements(self, n):
         pole, last = np.eye(_N_FEATURES)[0], self._n_classes - 1
@@ -251,37 +250,32 @@ class _Search:
 
     def worst_record(self, X, y):
         """Return the largest change by one differing record, with X, y and both records."""
-        weights = np.exp(-_squares(X, X) / self._width)
+        weights = np.exp(-cdist(X, X, "sqeuclidean") / self._width)
         np.fill_diagonal(weights, 0.0)
-        degrees, products = weights.sum(axis=1), self._start[:, :-1] @ weights
+        degrees, products = weights.sum(axis=1), weights @ self._start[:-1]
         points = unit_rows(self._rng.normal(size=(_N_DIRECTIONS, _N_FEATURES)))
         points = np.vstack([X[:1], -X[:1], points])
         labels = sorted({0, self._n_classes // 2, self._n_classes - 1, int(y[0])})
         records = [(point, label) for point in points for label in labels]
         if self._relation is Neighbours.ADD_REMOVE:
             records.insert(0, (np.zeros(_N_FEATURES), 0))
-        images = np.empty((len(records), *self._start.shape))
-        for image, (point, label) in zip(images, records, strict=True):
-            kernel_row = np.exp(-_squares(X, point[None])[:, 0] / self._width)
-            classes = np.append(y, label)
-            first_iterate(
-                kernel_row, degrees, products, self._start, classes, self._matrix, False,
-                self._alpha, 0.0, image,
-            )  # fmt: skip
-        flat = images.reshape(len(records), -1)
+        laplacians = {
+            label: LabelLaplacian(np.append(y, label), "paper", self._width) for label in labels
+        }
+        labelled = {label: self._alpha * own.dot(self._start) for label, own in laplacians.items()}
+        flat = np.empty((len(records), self._start.size))
+        for image, (point, label) in zip(flat, records, strict=True):
+            kernel_row = np.exp(-cdist(point[None], X, "sqeuclidean") / self._width)
+            image[:] = first_iterate(
+                self._start, degrees, products, kernel_row, np.zeros((1, 1)), labelled[label], 0.0
+            ).ravel()
         if self._relation is Neighbours.ADD_REMOVE:
-            changes = np.linalg.norm(flat - flat[0], axis=1)
-            i, j = 0, int(changes.argmax())
+            i, j = 0, int(np.linalg.norm(flat - flat[0], axis=1).argmax())
         else:
-            changes = np.sqrt(_squares(flat, flat))
+            changes = cdist(flat, flat)
             i, j = np.unravel_index(int(changes.argmax()), changes.shape)
         change = float(np.linalg.norm(flat[i] - flat[j]))
         return change, X, y, (records[i], records[j])
-
-
-def _squares(a, b):
-    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * (a @ b.T)
-    return np.maximum(squares, 0.0)
 
 
 def weighted_mean_diameter(rows: np.ndarray, least: float) -> float:
@@ -312,12 +306,8 @@ def proved_sensitivity(
     degrees: np.ndarray,
     products: np.ndarray,
     start: np.ndarray,
-    y: np.ndarray,
-    label_values: np.ndarray,
-    *,
-    alpha: float,
+    labelled: np.ndarray,
     width: float,
-    variant: str,
 ) -> float:
     r"""Return the sensitivity of the first iterate to the query, for given public samples.
 
@@ -335,20 +325,11 @@ def proved_sensitivity(
     at most :math:`|u - u'| / v_{min} + |u'| (1 / v_{min} - 1 / v_{max})`; the last sum is a
     weighted mean (`weighted_mean_diameter`). The squares of the bounds for rows add up.
 
-    `degrees` (n,) are d, `products` (n, k) are s, `start` (n + 1, k) is Q and q, y the public
-    labels and `label_values` all labels that a query may have; for the others see `SMLQ`. The
-    result is in the units of the start; infinite if a degree is 0.
+    `degrees` (n,) are d, `products` (n, k) are s, `start` (n + 1, k) is Q and q, and `labelled`
+    (n_labels, n + 1, k) is :math:`\alpha L_Y Q` for each label that a query may have. The result is
+    in the units of the start; infinite if a degree is 0.
     """
-    values = np.union1d(checked_labels(y), checked_labels(label_values, "label_values"))
-    matrix = label_matrix(values, variant, width)
-    columns = np.ascontiguousarray(start.T)
-    classes = np.searchsorted(values, y)
-    labelled = np.empty((len(label_values), *start.shape))
-    out = np.empty(columns.shape)
-    for rows, label in zip(labelled, np.searchsorted(values, label_values), strict=True):
-        label_product(columns, np.append(classes, label), matrix, variant == "code", out)
-        rows[:] = alpha * out.T
-    n, least = len(y), math.exp(-_DIAMETER_SQUARED / width)
+    n, least = len(degrees), math.exp(-_DIAMETER_SQUARED / width)
     numerators = labelled[:, :-1] + products - degrees[:, None] * start[-1]
     public = _quotient_change(numerators, degrees + least, degrees + 1.0)
     query = _quotient_change(labelled[:, -1:], np.array([n * least]), np.array([float(n)]))

@@ -2,7 +2,6 @@
 
 from privclust.mixtures._adaptive import AdaptiveGaussianMixture
 from privclust.mixtures._em import GaussianMixtureEM
-from privclust.mixtures._estimates import MixturePrior, maximum_a_posteriori, maximum_likelihood
 from privclust.mixtures._parameters import MixtureParameters, sample
 from privclust.mixtures._perturbations import PlanSettings, budget_share, perturbations
 from privclust.mixtures._private_em import PrivateGaussianMixture
@@ -20,7 +19,6 @@ __all__ = [
     "ExactStatistics",
     "GaussianMixtureEM",
     "MixtureParameters",
-    "MixturePrior",
     "PlanSettings",
     "PrivateGaussianMixture",
     "Statistics",
@@ -29,8 +27,6 @@ __all__ = [
     "exact_statistics",
     "expected_statistics",
     "log_density",
-    "maximum_a_posteriori",
-    "maximum_likelihood",
     "perturbations",
     "responsibilities",
     "sample",

@@ -9,8 +9,8 @@ Two stages share the budget; everything else is post-processing.
 2. *EM in local frames.* Each component is measured about its own mean, in units of its own
    covariance, with rows clipped to a ball that holds 95 % of a normal distribution. The noise is
    therefore small relative to each component, also to one that is small relative to the data.
-   Previous estimates and measurements are averaged by inverse variance (a scalar Kalman filter with
-   drift, since EM has not converged at first).
+   Means and covariances are averaged with their previous estimates by inverse variance (a scalar
+   Kalman filter with drift, since EM has not converged at first); counts are those measured last.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.decoding import DensitySketches
 from privclust.mixtures._em import GaussianMixtureEM
-from privclust.mixtures._fitted_mixture import FittedMixture
+from privclust.mixtures._fitted_mixture import FittedMixture, detected_components
 from privclust.mixtures._frames import (
     StatisticWeights,
     chi_radius,
@@ -37,8 +37,13 @@ from privclust.mixtures._frames import (
     release_moments,
     statistic_weights,
 )
-from privclust.mixtures._noise_check import detected_components
-from privclust.mixtures._parameters import MixtureParameters, outer_products, per_component
+from privclust.mixtures._parameters import (
+    MixtureParameters,
+    clipped_spectrum,
+    outer_products,
+    per_component,
+    shortened,
+)
 from privclust.mixtures._perturbations import RELATION
 from privclust.privacy import Release
 from privclust.privacy.accounting import cdp_share
@@ -57,7 +62,7 @@ _SYNTHETIC_ROWS = 4000
 _STARTS = 5
 _TO_THE_MEAN = 0.5  # shrinkage of the start's covariances to their mean
 _START_VARIANCE = 0.25  # variance, in local units, of the start's means and covariances
-_WEIGHT_DRIFT, _MEAN_DRIFT, _COVARIANCE_DRIFT = 0.005, 0.0025, 0.0025  # added at each iteration
+_DRIFT = 0.0025  # added to these variances at each iteration
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
@@ -146,8 +151,6 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
 
     is_detected_: np.ndarray = field(init=False)
     n_iter_: int = field(init=False)
-
-    _FITTED = ("n_iter_", "guarantee_", "is_detected_")
 
     _constraints: ClassVar = {"n_components": GROUPS, "delta": Unless("accounting", ["cdp"], DELTA)}
 
@@ -251,7 +254,7 @@ class _Run:
 
     def refine(self, mixture):
         k = mixture.n_components
-        doubts = np.full((3, k), _START_VARIANCE)  # of weights, means and covariances
+        doubts = np.full((2, k), _START_VARIANCE)  # of means and covariances
         kappa = clipping_factor(self.d, self.radius)
         n_rounds = self.plan.moments.count
         for _ in logged(range(n_rounds), n_rounds, "adaptive mixture: rounds"):
@@ -265,79 +268,48 @@ class _Run:
                 bound=self.bound,
                 groups=self.groups,
             )
-            counts, doubts[0] = self._filtered_counts(mixture.weights, moments, doubts[0])
+            counts = self._counts(moments)
             divisor = np.maximum(counts, 2.0 * moments.count_noise)
             noise = self.radius * moments.sum_noise / divisor
             # Kalman gain: the prior's variance against that of the measurement
-            gain = doubts[1] / (doubts[1] + noise**2)
-            doubts[1] = (1.0 - gain) * doubts[1] + _MEAN_DRIFT
-            shifts = _shortened(self.radius * moments.sums / divisor[:, None], self.radius)
+            gain = doubts[0] / (doubts[0] + noise**2)
+            doubts[0] = (1.0 - gain) * doubts[0] + _DRIFT
+            shifts = shortened(self.radius * moments.sums / divisor[:, None], self.radius)
             shifts = gain[:, None] * shifts
             scale = self.radius**2 / divisor / self.per_entry
-            gain = doubts[2] / (doubts[2] + (scale * moments.second_noise) ** 2)
-            doubts[2] = (1.0 - gain) * doubts[2] + _COVARIANCE_DRIFT
-            unit = _unit(self.kind, k, self.d)
+            gain = doubts[1] / (doubts[1] + (scale * moments.second_noise) ** 2)
+            doubts[1] = (1.0 - gain) * doubts[1] + _DRIFT
+            unit = np.eye(self.d) if self.kind == "full" else 1.0
             measured = _times(scale / kappa, moments.seconds)
-            shapes = unit + _times(gain, measured - unit - outer_products(shifts, unit.ndim))
-            moved = self._moved(mixture, shifts, _spectral(shapes, *_SHAPE_CHANGE))
-            mixture = self._mixture(counts / self.n, moved.means, moved.covariances)
+            shapes = unit + _times(gain, measured - unit - outer_products(shifts, measured.ndim))
+            moved = self._moved(mixture, shifts, clipped_spectrum(shapes, *_SHAPE_CHANGE))
+            mixture = self._mixture(counts / self.n, *moved)
         self.is_detected = detected_components(
             moments.counts, moments.count_noise, moments.sum_noise, self.d
         )
         return mixture
 
-    def _filtered_counts(self, weights, moments, doubt):
-        """Return counts averaged by inverse variance, with sum n, and their new variances."""
-        k, expected = len(weights), weights * self.n
-        measured = moments.counts + (self.n - moments.counts.sum()) / k
-        noise = moments.count_noise**2 * (1.0 - 1.0 / k)
-        spread = doubt * expected**2
-        gain = spread / np.maximum(spread + noise, np.finfo(float).tiny)
-        counts = np.maximum(expected + gain * (measured - expected), 2.0 * moments.count_noise)
-        return counts * (self.n / counts.sum()), (1.0 - gain) * doubt + _WEIGHT_DRIFT
+    def _counts(self, moments):
+        """Return noisy counts, moved to the sum n and at least at twice their noise."""
+        counts = moments.counts + (self.n - moments.counts.sum()) / len(moments.counts)
+        counts = np.maximum(counts, 2.0 * moments.count_noise)
+        return counts * (self.n / counts.sum())
 
     def _mixture(self, weights, means, covariances):
         """Return a mixture with means in the unit ball and variances up to 1."""
-        covariances = _spectral(covariances, _LEAST_VARIANCE, 1.0)
-        return MixtureParameters(weights, _shortened(means, 1.0), covariances, self.kind)
+        covariances = clipped_spectrum(covariances, _LEAST_VARIANCE, 1.0)
+        return MixtureParameters(weights, shortened(means, 1.0), covariances, self.kind)
 
     def _moved(self, frames, shifts, shapes):
-        """Return the Gaussians shifted and reshaped by amounts in their own frames."""
-        roots = _roots(frames)
+        """Return means shifted and covariances reshaped by amounts in their own frames."""
         if self.kind == "full":
+            roots = np.linalg.cholesky(frames.covariances)
             means = frames.means + np.einsum("kij,kj->ki", roots, shifts)
             covariances = roots @ shapes @ roots.transpose(0, 2, 1)
-            covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
-        else:
-            means = frames.means + roots.reshape(len(roots), -1) * shifts
-            covariances = frames.covariances * shapes
-        return self._mixture(frames.weights, means, covariances)
-
-
-def _unit(kind: str, k: int, d: int) -> np.ndarray:
-    if kind == "full":
-        return np.tile(np.eye(d), (k, 1, 1))
-    return np.ones((k, d)) if kind == "diag" else np.ones(k)
-
-
-def _roots(frames: MixtureParameters) -> np.ndarray:
-    """Return inverse whitening factors: lower triangular, or standard deviations."""
-    if frames.covariance_type == "full":
-        return np.linalg.cholesky(frames.covariances)
-    return np.sqrt(frames.covariances)
+            return means, 0.5 * (covariances + covariances.transpose(0, 2, 1))
+        deviations = np.sqrt(frames.covariances).reshape(len(shifts), -1)
+        return frames.means + deviations * shifts, frames.covariances * shapes
 
 
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
     return per_component(factors, covariances.ndim) * covariances
-
-
-def _spectral(covariances: np.ndarray, low: float, high: float) -> np.ndarray:
-    if covariances.ndim < 3:
-        return np.clip(covariances, low, high)
-    values, vectors = np.linalg.eigh(covariances)
-    return np.einsum("kab,kb,kcb->kac", vectors, np.clip(values, low, high), vectors)
-
-
-def _shortened(vectors: np.ndarray, length: float) -> np.ndarray:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors * (length / np.maximum(norms, length))

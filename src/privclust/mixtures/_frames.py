@@ -32,7 +32,6 @@ import numpy as np
 from scipy.stats import chi2
 
 from privclust.core.fixed_point import FACTOR_BITS, unit_margin
-from privclust.mixtures import _exact_kernels
 from privclust.mixtures._noisy_statistics import add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
@@ -128,11 +127,7 @@ def clipped_moments(
     X: np.ndarray, frames: MixtureParameters, radius: float, *, bound: float = 1.0
 ) -> ExactStatistics:
     """Return exact counts, sums and second moments in frames."""
-    unit = unit_margin(X.shape[1], FACTOR_BITS)
-    parameters = frames.log_scales, frames.means, frames.whitening
-    arguments = (1.0 / bound, *parameters, radius, unit)
-    sums = summed_up(_exact_kernels.clipped_moments, X, arguments, frames)
-    return ExactStatistics(*sums, unit)
+    return summed_up(X, 1.0 / bound, frames, unit_margin(X.shape[1], FACTOR_BITS), radius)
 
 
 def chi_radius(n_features: int, part: float) -> float:

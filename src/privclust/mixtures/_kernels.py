@@ -1,190 +1,115 @@
-"""Compiled passes over the points of a Gaussian mixture.
+"""Compiled passes over the points of a Gaussian mixture, for statistics and densities.
 
 Points are processed in blocks that stay in cache. A block is transposed to (d, block), so that
 every inner loop runs over neighbouring points and vectorises. No array of size n x k is allocated.
-Features are processed in pairs, which halves the cache traffic. An odd number of features is padded
-by one that is 0 in all points and means.
+Covariances of any type are given by whitening factors W (see `MixtureParameters.whitening`). Second
+moments have the same shape as W: (k, 1, 1), (k, d, 1) or (k, d, d), of which only the lower
+triangle is filled.
 
-Points are a C-ordered array, (n, d) or, with ``is_transposed``, (d, n). Covariances of any type are
-given by whitening factors ``W`` (see `MixtureParameters.whitening`). Second moments have the same
-shape as W: (k, 1, 1), (k, d, 1) or (k, d, d).
+Private mixtures need exact sums (`exact_moments`). Values of a row (coordinates, distances and
+responsibilities) are computed by strict code with fused multiply-adds: they are bitwise the same
+wherever the row is in X. They are then rounded:
+
+- coordinates u, of norm up to 1, to multiples of 2^-16;
+- coordinates weighted by a responsibility, g = gamma u, to multiples of 2^-18;
+- responsibilities to multiples of 2^-30.
+
+Products g u are then multiples of 2^-34, and their sums over `EXACT_ROWS` rows are exact in
+float64: loops that add them may be reordered. A pass has at most this number of rows; the results
+of passes are added as integers.
 """
 
 import numpy as np
 
 from privclust.core.compiled import REORDER, kernel, part
-from privclust.core.vectormath import exp_nonpositive
+from privclust.core.fixed_point import FACTOR_BITS, rounded_factor, rounded_term
+from privclust.core.vectormath import exp_nonpositive, fused
 
+WEIGHTED_BITS = 18
+BITS = FACTOR_BITS + WEIGHTED_BITS
+"""All statistics are multiples of 2^-34."""
+EXACT_ROWS = 2 ** (52 - BITS)
+LARGEST_ROWS = 2 ** (63 - BITS) - 1
+_ROUNDER = 1.5 * 2.0 ** (52 - WEIGHTED_BITS)
 _BLOCK = 1024  # points of a block, fewer with many features or components
 _LEAST_BLOCK = 64
 _CACHE = 12288  # numbers of a block's points and terms: they stay in the second-level cache
-_PRODUCT_LIMIT = 600.0  # largest natural logarithm of a product of normalisers
 # Limit on squared distances in standard deviations: far points stay finite, with density 0.
 _FAR = 1e300
 
 
 @part()
-def block_size(n_features, n_components):
+def _block_size(n_features, n_components):
     """Return the number of points in a block, a multiple of 32."""
     return min(_BLOCK, max(_LEAST_BLOCK, _CACHE // (2 * n_features + n_components) // 32 * 32))
 
 
 @part()
-def _even_means(means):
-    """Return means padded to an even number of features."""
-    n_components, d = means.shape
-    centres = np.zeros((n_components, d + d % 2))
-    for k in range(n_components):
-        for j in range(d):
-            centres[k, j] = means[k, j]
-    return centres
+def _load(X, start, m, scale, block):
+    """Copy points start ... start + m, times a scale, to the columns of the block."""
+    for i in range(m):  # in memory order, for the hardware prefetcher
+        for j in range(X.shape[1]):
+            block[j, i] = X[start + i, j] * scale
 
 
 @part()
-def even_whitening(whitening):
-    """Return whitening factors with a row and a column of zeros for the padded feature."""
-    k, rows, columns = whitening.shape
-    factors = np.zeros(
-        (k, rows + (rows % 2 if rows > 1 else 0), columns + (columns % 2 if columns > 1 else 0))
-    )
-    for c in range(k):
-        for i in range(rows):
-            for j in range(columns):
-                factors[c, i, j] = whitening[c, i, j]
-    return factors
-
-
-@part()
-def load(X, is_transposed, start, m, block):
-    """Copy points start ... start + m to the columns of the block."""
-    if is_transposed:
-        for j in range(X.shape[0]):
-            row = X[j]
-            for i in range(m):
-                block[j, i] = row[start + i]
-    elif X.shape[1] == 2:  # a constant stride vectorises
-        flat = X.reshape(-1)
-        first = block[0]
-        second = block[1]
-        part = flat[2 * start : 2 * (start + m)]
+def _round(block, m):
+    for j in range(block.shape[0]):
+        row = block[j]
         for i in range(m):
-            first[i] = part[2 * i]
-            second[i] = part[2 * i + 1]
-    else:
-        for i in range(m):  # in memory order, for the hardware prefetcher
-            for j in range(X.shape[1]):
-                block[j, i] = X[start + i, j]
+            row[i] = rounded_factor(row[i])
 
 
-@part(fastmath=REORDER)
-def _squared_distances(block, m, mean, whitening, work, out):
-    """Set out = |W (x - mean)|^2 for the points of a block."""
+@part()
+def _centre(block, m, mean, centred):
+    """Write the points of a block minus a mean."""
+    for j in range(block.shape[0]):
+        row, out, shift = block[j], centred[j], mean[j]
+        for i in range(m):
+            out[i] = row[i] - shift
+
+
+@part()
+def _whiten(centred, m, whitening, squared):
+    """Multiply centred points by W, in place; write their squared length, maybe NaN."""
     rows, columns = whitening.shape
-    if columns > 1:
-        _squared_lengths(block, m, mean, whitening, work, out)
-        return
-    for j in range(0, mean.size, 2):
-        x, y = block[j], block[j + 1]
-        a, b = mean[j], mean[j + 1]
-        v, w = whitening[0, 0], whitening[0, 0]
-        if rows > 1:
-            v, w = whitening[j, 0], whitening[j + 1, 0]
-        if j == 0:
-            for i in range(m):
-                s, t = v * (x[i] - a), w * (y[i] - b)
-                out[i] = s * s + t * t
-        else:
-            for i in range(m):
-                s, t = v * (x[i] - a), w * (y[i] - b)
-                out[i] += s * s + t * t
-
-
-@part(fastmath=REORDER)
-def _squared_lengths(block, m, mean, whitening, work, out):
-    """As `_squared_distances` with a lower triangular W, by pairs of its rows."""
-    first, second = work[0], work[1]
-    for j in range(0, mean.size, 2):
-        x, y = block[j], block[j + 1]
-        a, b = mean[j], mean[j + 1]
-        w00, w10, w11 = whitening[j, j], whitening[j + 1, j], whitening[j + 1, j + 1]
-        if j == 0:
-            for i in range(m):
-                u, v = x[i] - a, y[i] - b
-                s, t = w00 * u, w10 * u + w11 * v
-                out[i] = s * s + t * t
-            continue
-        for c in range(0, j, 2):
-            p, q = block[c], block[c + 1]
-            e, f = mean[c], mean[c + 1]
-            v00, v01 = whitening[j, c], whitening[j, c + 1]
-            v10, v11 = whitening[j + 1, c], whitening[j + 1, c + 1]
-            if c == 0:
-                for i in range(m):
-                    u, v = p[i] - e, q[i] - f
-                    first[i] = v00 * u + v01 * v
-                    second[i] = v10 * u + v11 * v
-            else:
-                for i in range(m):
-                    u, v = p[i] - e, q[i] - f
-                    first[i] += v00 * u + v01 * v
-                    second[i] += v10 * u + v11 * v
+    for i in range(m):
+        squared[i] = 0.0
+    for j in range(centred.shape[0] - 1, -1, -1):  # row j of a triangular W needs rows up to j
+        row = centred[j]
+        scale = whitening[min(j, rows - 1), min(j, columns - 1)]
         for i in range(m):
-            u, v = x[i] - a, y[i] - b
-            s, t = first[i] + w00 * u, second[i] + w10 * u + w11 * v
-            out[i] += s * s + t * t
+            row[i] *= scale
+        for c in range(j if columns > 1 else 0):
+            other, factor = centred[c], whitening[j, c]
+            for i in range(m):
+                row[i] = fused(factor, other[i], row[i])
+        for i in range(m):
+            squared[i] = fused(row[i], row[i], squared[i])
 
 
-@part(fastmath=REORDER)
-def _log_terms(block, m, log_scales, means, whitening, work, terms, peak):
-    """Set terms[k] = log(pi_k N(x | mu_k, Sigma_k)), and peak to the largest of each point."""
+@part()
+def _responsibilities(block, m, log_scales, means, whitening, work, terms, peak, total):
+    """Write responsibilities of the points to terms (k, m); log density = peak + log(total)."""
     for i in range(m):
         peak[i] = -np.inf
-    for k in range(means.shape[0]):
-        row = terms[k]
-        if means.shape[1] == 2:
-            _plane_log_terms(block, m, log_scales[k], means[k], whitening[k], row, peak)
-            continue
-        _squared_distances(block, m, means[k], whitening[k], work, row)
-        scale = log_scales[k]
+        total[i] = 0.0
+    for k in range(terms.shape[0]):
+        row, scale = terms[k], log_scales[k]
+        _centre(block, m, means[k], work)
+        _whiten(work, m, whitening[k], row)
         for i in range(m):
             q = row[i]
-            t = scale - 0.5 * (_FAR if q > _FAR else q)
+            t = fused(-0.5, q if q < _FAR else _FAR, scale)  # NaN is far, too
             row[i] = t
             peak[i] = t if t > peak[i] else peak[i]
-
-
-@part(fastmath=REORDER)
-def _plane_log_terms(block, m, scale, mean, whitening, row, peak):
-    """Set the log terms of one component for two features, in one pass."""
-    rows, columns = whitening.shape
-    w00 = w11 = whitening[0, 0]
-    w10 = 0.0
-    if rows > 1:
-        w11 = whitening[1, columns - 1]
-    if columns > 1:
-        w10 = whitening[1, 0]
-    x, y = block[0], block[1]
-    a, b = mean[0], mean[1]
-    for i in range(m):
-        u, v = x[i] - a, y[i] - b
-        s, t = w00 * u, w10 * u + w11 * v
-        q = s * s + t * t
-        term = scale - 0.5 * (_FAR if q > _FAR else q)
-        row[i] = term
-        peak[i] = term if term > peak[i] else peak[i]
-
-
-@part()
-def normalise(terms, m, peak, total, inverse):
-    """Turn log terms into responsibilities; log density = peak + log(total)."""
-    for i in range(m):
-        total[i] = 0.0
     for k in range(terms.shape[0]):
         row = terms[k]
         for i in range(m):
             e = exp_nonpositive(row[i] - peak[i])
             row[i] = e
             total[i] += e
+    inverse = work[0]
     for i in range(m):
         inverse[i] = 1.0 / total[i]
     for k in range(terms.shape[0]):
@@ -193,131 +118,118 @@ def normalise(terms, m, peak, total, inverse):
             row[i] *= inverse[i]
 
 
+@part()
+def _clip(white, m, squared, radius, unit):
+    """Clip whitened points to a radius, and scale them so that their norm is at most 1."""
+    most, least = 1.0 / (radius * unit), 1.0 / unit
+    for i in range(m):
+        q = squared[i]
+        squared[i] = min(most, least / np.sqrt(max(q, 1e-300))) if q < _FAR else 0.0
+    for j in range(white.shape[0]):
+        row = white[j]
+        for i in range(m):  # points infinitely far are in no direction
+            row[i] = rounded_factor(row[i] * squared[i]) if squared[i] > 0.0 else 0.0
+
+
+@part()
+def _weighted(gamma, u):
+    """Return gamma u, rounded once to a multiple of 2^-18."""
+    return fused(gamma, u, _ROUNDER) - _ROUNDER
+
+
 @part(fastmath=REORDER)
-def _accumulate(block, m, gamma, mean, work, sums, moments):
-    """Add the moments of one component about its mean, and return the sum of gamma."""
+def _add(block, m, gamma, is_exact, weighted, totals, moments):
+    """Add one component's count and sums to totals (1 + d,), and its moments."""
     rows, columns = moments.shape
     count = 0.0
-    for j in range(0, mean.size, 2):
-        x, y = block[j], block[j + 1]
-        a, b = mean[j], mean[j + 1]
-        first, second, square, product, other = 0.0, 0.0, 0.0, 0.0, 0.0
-        count = 0.0  # the same for every pair of features
-        for i in range(m):
-            u, v, g = x[i] - a, y[i] - b, gamma[i]
-            gu, gv = g * u, g * v
-            count += g
-            first += gu
-            second += gv
-            square += gu * u
-            product += gu * v
-            other += gv * v
-        sums[j] += first
-        sums[j + 1] += second
-        if columns > 1:
-            moments[j, j] += square
-            moments[j + 1, j] += product
-            moments[j + 1, j + 1] += other
-        elif rows > 1:
-            moments[j, 0] += square
-            moments[j + 1, 0] += other
-        else:
-            moments[0, 0] += square + other
-    if columns > 1 and mean.size > 2:
-        _accumulate_products(block, m, gamma, mean, work, moments)
-    return count
-
-
-@part(fastmath=REORDER)
-def _accumulate_products(block, m, gamma, mean, work, moments):
-    """Add the second moments below the 2 x 2 blocks on the diagonal."""
-    first, second = work[0], work[1]
-    for j in range(2, mean.size, 2):
-        x, y = block[j], block[j + 1]
-        a, b = mean[j], mean[j + 1]
-        for i in range(m):
-            first[i] = gamma[i] * (x[i] - a)
-            second[i] = gamma[i] * (y[i] - b)
-        for c in range(0, j, 2):
-            p, q = block[c], block[c + 1]
-            e, f = mean[c], mean[c + 1]
-            m00, m01, m10, m11 = 0.0, 0.0, 0.0, 0.0
-            for i in range(m):
-                u, v = p[i] - e, q[i] - f
-                m00 += first[i] * u
-                m01 += first[i] * v
-                m10 += second[i] * u
-                m11 += second[i] * v
-            moments[j, c] += m00
-            moments[j, c + 1] += m01
-            moments[j + 1, c] += m10
-            moments[j + 1, c + 1] += m11
-
-
-@kernel()
-def mixture_moments(X, is_transposed, log_scales, means, whitening):
-    """Return counts (k,), sums (k, d), lower triangles of moments about means, log-likelihood."""
-    n_components, d = means.shape
-    n = X.shape[1] if is_transposed else X.shape[0]
-    size = block_size(d, n_components)
-    centres = _even_means(means)
-    even = centres.shape[1]
-    factors = even_whitening(whitening)
-    block, work = np.zeros((even, size)), np.empty((2, size))
-    terms = np.empty((n_components, size))
-    peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
-    counts, sums = np.zeros(n_components), np.zeros((n_components, even))
-    moments = np.zeros(factors.shape)
-    log_likelihood, product, n_factors = 0.0, np.ones(size), 0
-    per_log = max(1, int(_PRODUCT_LIMIT / np.log(n_components + 1.0)))
-    for start in range(0, n, size):
-        m = min(size, n - start)
-        load(X, is_transposed, start, m, block)
-        _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
-        normalise(terms, m, peak, total, inverse)
-        log_likelihood += _sum_and_multiply(peak, total, product, m)
-        n_factors += 1  # one logarithm of a product replaces many logarithms
-        if n_factors == per_log:
-            log_likelihood += np.log(product).sum()
-            product[:] = 1.0
-            n_factors = 0
-        for k in range(n_components):
-            counts[k] += _accumulate(block, m, terms[k], centres[k], work, sums[k], moments[k])
-    log_likelihood += np.log(product).sum()
-    rows, columns = whitening.shape[1:]
-    return counts, sums[:, :d].copy(), moments[:, :rows, :columns].copy(), log_likelihood
-
-
-@part(fastmath=REORDER)
-def _sum_and_multiply(peak, total, product, m):
-    """Return the sum of the peaks, and multiply `product` by the totals."""
-    partial = 0.0
     for i in range(m):
-        partial += peak[i]
-        product[i] *= total[i]
-    return partial
+        count += rounded_term(gamma[i]) if is_exact else gamma[i]
+    totals[0] += count
+    for j in range(block.shape[0]):
+        row, total = block[j], 0.0
+        if is_exact:
+            for i in range(m):
+                weighted[i] = _weighted(gamma[i], row[i])
+        else:
+            for i in range(m):
+                weighted[i] = gamma[i] * row[i]
+        for i in range(m):
+            total += weighted[i]
+        totals[1 + j] += total
+        for c in range(0 if columns > 1 else j, j + 1):
+            other, moment = block[c], 0.0
+            for i in range(m):
+                moment += weighted[i] * other[i]
+            moments[min(j, rows - 1), min(c, columns - 1)] += moment
 
 
 @kernel()
-def evaluate(X, is_transposed, log_scales, means, whitening, log_density, responsibilities):
-    """Write log p(x) to (n,), and responsibilities to (n, k) unless that array is (0, k)."""
-    n_components, d = means.shape
-    n = X.shape[1] if is_transposed else X.shape[0]
-    size = block_size(d, n_components)
-    centres = _even_means(means)
-    even = centres.shape[1]
-    factors = even_whitening(whitening)
-    block, work = np.zeros((even, size)), np.empty((2, size))
-    terms = np.empty((n_components, size))
-    peak, total, inverse = np.empty(size), np.empty(size), np.empty(size)
+def mixture_moments(X, log_scales, means, whitening, centres):
+    """Return counts and sums (k, 1 + d) and moments about centres, and the log-likelihood."""
+    n, d = X.shape
+    n_components = means.shape[0]
+    size = _block_size(2 * d, n_components)
+    block, work, weighted = np.empty((d, size)), np.empty((d, size)), np.empty(size)
+    terms, peak, total = np.empty((n_components, size)), np.empty(size), np.empty(size)
+    totals, moments = np.zeros((n_components, 1 + d)), np.zeros(whitening.shape)
+    log_likelihood = 0.0
     for start in range(0, n, size):
         m = min(size, n - start)
-        load(X, is_transposed, start, m, block)
-        _log_terms(block, m, log_scales, centres, factors, work, terms, peak)
-        normalise(terms, m, peak, total, inverse)
+        _load(X, start, m, 1.0, block)
+        _responsibilities(block, m, log_scales, means, whitening, work, terms, peak, total)
+        for i in range(m):
+            log_likelihood += peak[i] + np.log(total[i])
+        for k in range(n_components):
+            _centre(block, m, centres[k], work)
+            _add(work, m, terms[k], False, weighted, totals[k], moments[k])
+    return totals, moments, log_likelihood
+
+
+@kernel()
+def evaluate(X, log_scales, means, whitening, log_density, responsibilities):
+    """Write log p(x) to (n,), and responsibilities to (n, k)."""
+    n, d = X.shape
+    n_components = means.shape[0]
+    size = _block_size(d, n_components)
+    block, work = np.empty((d, size)), np.empty((d, size))
+    terms, peak, total = np.empty((n_components, size)), np.empty(size), np.empty(size)
+    for start in range(0, n, size):
+        m = min(size, n - start)
+        _load(X, start, m, 1.0, block)
+        _responsibilities(block, m, log_scales, means, whitening, work, terms, peak, total)
         for i in range(m):
             log_density[start + i] = peak[i] + np.log(total[i])
-        if responsibilities.shape[0]:
-            for i in range(m):
-                for k in range(n_components):
-                    responsibilities[start + i, k] = terms[k, i]
+            for k in range(n_components):
+                responsibilities[start + i, k] = terms[k, i]
+
+
+@kernel()
+def exact_moments(X, scale, log_scales, means, whitening, radius, unit):
+    """Return exact counts and sums (k, 1 + d) and moments (shape of W) of points times a scale.
+
+    There are at most `EXACT_ROWS` points, of norm at most 1 after scaling and rounding, and the
+    mixture is in the same units. With a positive radius, points are not rounded, and the moments
+    are those of v = W (x - mean), clipped to the radius, in units of radius * unit. The computed v
+    is clipped, so that the bound on the contribution of a row holds for any conditioning of W.
+    """
+    n, d = X.shape
+    n_components = means.shape[0]
+    size = _block_size(2 * d, n_components)
+    block, work, weighted = np.empty((d, size)), np.empty((d, size)), np.empty(size)
+    terms, peak, total = np.empty((n_components, size)), np.empty(size), np.empty(size)
+    totals, moments = np.zeros((n_components, 1 + d)), np.zeros(whitening.shape)
+    for start in range(0, n, size):
+        m = min(size, n - start)
+        _load(X, start, m, scale, block)
+        if radius == 0.0:
+            _round(block, m)
+        _responsibilities(block, m, log_scales, means, whitening, work, terms, peak, total)
+        for k in range(n_components):
+            points = block
+            if radius > 0.0:
+                _centre(block, m, means[k], work)
+                _whiten(work, m, whitening[k], total)
+                _clip(work, m, total, radius, unit)
+                points = work
+            _add(points, m, terms[k], True, weighted, totals[k], moments[k])
+    return totals, moments

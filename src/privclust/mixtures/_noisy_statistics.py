@@ -172,28 +172,19 @@ def _covariances(
     second_moments: np.ndarray, counts: np.ndarray, means: np.ndarray, estimate: Estimate
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return covariances from noisy means and second moments (eqs. 12, 16, 18), and corrections."""
-    kappa, n_axes = estimate.mean_precision, second_moments.ndim
+    kappa, n_axes, d = estimate.mean_precision, second_moments.ndim, means.shape[1]
     divisor = per_component(counts + estimate.degrees_of_freedom, n_axes)
     # N_k mu mu' enters with 1 - kappa_0 / (kappa_0 + N_k), which is 1 for maximum likelihood
     pull = per_component(counts**2 / (counts + kappa), n_axes)
-    if n_axes == 1:
-        n_features = means.shape[1]
-        scatter = (second_moments - pull * (means**2).sum(axis=1)) / n_features
-        values = (estimate.scale + scatter) / divisor
-        kept = _within(values, estimate)
-        return kept, kept != values
-    prior = estimate.scale * np.eye(means.shape[1]) if n_axes == 3 else estimate.scale
-    scatter = (prior + second_moments - pull * outer_products(means, n_axes)) / divisor
-    if n_axes == 2:
-        kept = _within(scatter, estimate)
-        return kept, (kept != scatter).any(axis=1)
+    prior = estimate.scale * np.eye(d) if n_axes == 3 else estimate.scale
+    each = second_moments / d if n_axes == 1 else second_moments
+    scatter = (prior + each - pull * outer_products(means, n_axes)) / divisor
+    most = 1.0 if estimate.project else None  # the largest variance in the unit ball
+    if n_axes < 3:
+        kept = np.clip(scatter, estimate.floor, most)
+        return kept, (kept != scatter).reshape(len(counts), -1).any(axis=1)
     values, vectors = np.linalg.eigh(scatter)
-    kept = _within(values, estimate)
+    kept = np.clip(values, estimate.floor, most)
     kept = np.maximum(kept, _CONDITION * kept[:, -1:])
     changed = (kept != values).any(axis=1)
     return np.einsum("kab,kb,kcb->kac", vectors, kept, vectors), changed
-
-
-def _within(values: np.ndarray, estimate: Estimate) -> np.ndarray:
-    """Clip variances to the floor and, if projected, to 1, the most in the unit ball."""
-    return np.clip(values, estimate.floor, 1.0 if estimate.project else None)

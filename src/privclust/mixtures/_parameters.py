@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
 
@@ -144,6 +145,34 @@ def outer_products(vectors: np.ndarray, n_axes: int) -> np.ndarray:
     if n_axes == 3:
         return vectors[:, :, None] * vectors[:, None, :]
     return vectors**2 if n_axes == 2 else (vectors**2).mean(axis=1)
+
+
+def clipped_spectrum(covariances: np.ndarray, low: ArrayLike, high: float) -> np.ndarray:
+    """Return covariances with variances, or eigenvalues, clipped; the same array if none is out."""
+    if covariances.ndim < 3:
+        values = covariances
+        clipped = kept = np.clip(values, low, high)
+    else:
+        values, vectors = np.linalg.eigh(covariances)
+        kept = np.clip(values, low, high)
+        clipped = np.einsum("kab,kb,kcb->kac", vectors, kept, vectors)
+    return covariances if np.allclose(kept, values, rtol=1e-9, atol=0.0) else clipped
+
+
+def shortened(vectors: np.ndarray, length: float) -> np.ndarray:
+    """Return vectors, (k, d), clipped to a ball."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors * (length / np.maximum(norms, length))
+
+
+def start_array(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return a parameter of the start as a finite array of the given shape, or raise."""
+    if value is None:
+        return None
+    array = np.array(value, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
+    return array
 
 
 def sample(

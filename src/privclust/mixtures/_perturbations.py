@@ -33,7 +33,7 @@ independent Laplace noise of scale b on every entry rho is below l2^2 / (2 b^2),
 a pure release (`privclust.privacy.accounting.laplace_rho`).
 
 The table is for exact arithmetic. Computed statistics are rounded
-(`privclust.mixtures._exact_kernels`). Rounded rows are still in the ball. Each component then
+(`privclust.mixtures._kernels`). Rounded rows are still in the ball. Each component then
 receives c, g and g u' instead of gamma, gamma u and gamma u u', with
 :math:`|c - \gamma| \le 2^{-31}` and :math:`|g_j - \gamma u_j| \le \eta = 2^{-19}`; the relative
 error of the computed gamma is (K + 2) 2^-53. For both rows of a replacement together, this
@@ -58,8 +58,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from privclust.mixtures._exact_kernels import WEIGHTED_BITS
-from privclust.privacy import Guarantee, Neighbours, Sensitivity, zcdp_rho
+from privclust.mixtures._kernels import WEIGHTED_BITS
+from privclust.privacy import Neighbours, Release, Sensitivity, zcdp_rho
 from privclust.privacy.accounting import (
     advanced_share,
     cdp_share,
@@ -67,7 +67,6 @@ from privclust.privacy.accounting import (
     check_epsilon,
     gaussian_constant,
 )
-from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import (
     Gamma,
     Gaussian,
@@ -221,18 +220,8 @@ def _printed_share(settings: PlanSettings, epsilon: float, delta: float, account
     return cdp_share(epsilon, n_iter * (1 + moments), n_iter * k, c)
 
 
-def guarantee(
-    settings: PlanSettings,
-    share: float,
-    delta: float,
-    accounting: str,
-    *,
-    seeded: bool,
-    leaks: tuple[str, ...] = (),
-    caveats: tuple[str, ...] = (),
-    unit: str = ROW,
-) -> Guarantee:
-    """Return the guarantee of a fit with a share from `budget_share`; none if there are leaks."""
+def statements(settings: PlanSettings, share: float) -> list[Release]:
+    """Return the releases of a fit with a share from `budget_share`."""
     zero, full = (settings.covariance_type == kind for kind in ("zero", "full"))
     names = {
         "counts": "mixing weights",
@@ -241,17 +230,7 @@ def guarantee(
         "joint": "counts and sums" if zero else "counts, sums and second moments",
     }
     words = {"gaussian": "sigma {scale:.4g}"}
-    releases = [
+    return [
         part.statement(names[key], noise=words.get(part.mechanism, ""))
         for key, part in perturbations(settings, share).items()
     ]
-    definition = "none" if leaks else "cdp" if accounting == "cdp" else "approximate"
-    return Guarantee.of(
-        releases,
-        definition,
-        RELATION,
-        delta=delta,
-        seeded=seeded,
-        caveats=leaks or caveats,
-        unit=unit,
-    )

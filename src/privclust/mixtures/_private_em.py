@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
 from privclust.core.validation import DELTA, GROUPS, Unless
 from privclust.core.warn import warn_caller
-from privclust.mixtures._fitted_mixture import FittedMixture
-from privclust.mixtures._noise_check import detected_components
+from privclust.mixtures._fitted_mixture import FittedMixture, detected_components
 from privclust.mixtures._noisy_statistics import (
     Estimate,
     FloorRates,
@@ -25,8 +22,14 @@ from privclust.mixtures._noisy_statistics import (
     add_noise,
     parameters_from,
 )
-from privclust.mixtures._parameters import MixtureParameters
-from privclust.mixtures._perturbations import PlanSettings, budget_share, guarantee, perturbations
+from privclust.mixtures._parameters import (
+    MixtureParameters,
+    clipped_spectrum,
+    covariance_shape,
+    shortened,
+    start_array,
+)
+from privclust.mixtures._perturbations import PlanSettings, budget_share, perturbations, statements
 from privclust.mixtures.exact_statistics import (
     ExactStatistics,
     exact_statistics,
@@ -34,26 +37,18 @@ from privclust.mixtures.exact_statistics import (
     weighted_statistics,
 )
 from privclust.privacy.bounds import bounded_rows, uniform_in_ball
-from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
-from privclust.privacy.groups import by_size, unit_of
+from privclust.privacy.estimator import PrivateEstimator
+from privclust.privacy.groups import by_size
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import (
     NoiseSource,
     Value,
-    is_seeded,
     noise_source,
     unprotected_generator,
 )
 
 _VARIANCES = (1e-12, 1.0)  # of a start, in squared units of the bound
 _PRIOR = {"concentration": 2.0, "mean_precision": 1.0, "scale": 0.1}
-
-
-def _has_density(mixture) -> bool:
-    """Raise an AttributeError if no variances were released."""
-    if mixture.covariance_type == "zero":
-        raise AttributeError("covariance_type='zero' releases no variances: there is no density")
-    return True
 
 
 @dataclass(eq=False, repr=False)
@@ -182,11 +177,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     is_detected_: np.ndarray = field(init=False)
     n_iter_: int = field(init=False)
 
-    _FITTED = ("n_iter_", "share_", "guarantee_", "floor_rates_", "is_detected_")
-    _AS_JSON: ClassVar = FittedMixture._AS_JSON | {
-        "floor_rates_": (asdict, lambda rates: FloorRates(**rates))
-    }
-
     _constraints: ClassVar = {
         "n_components": GROUPS,
         "delta": Unless("accounting", ["cdp"], DELTA),
@@ -229,16 +219,9 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         source = noise_source(self.random_state)
         X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
         start = self._start(X.shape[1], radius, unprotected_generator(source))
-        promise = guarantee(
-            settings,
-            self.share_,
-            self.delta,
-            self.accounting,
-            seeded=is_seeded(source),
-            leaks=leaks,
-            caveats=caveats_of_bounds(self),
-            unit=unit_of(records.groups),
-        )
+        definition = "cdp" if self.accounting == "cdp" else "approximate"
+        releases = statements(settings, self.share_)
+        promise = self._promised(releases, definition, source, leaks, records)
         left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, promise.relation)
         plan = perturbations(settings, self.share_)
@@ -251,31 +234,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         if self.covariance_type != "zero":
             return super().predict(X)
         return nearest_center(self._validated(X), self.means_)
-
-    @available_if(_has_density)
-    def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Return the log density of each row; see `FittedMixture.score_samples`."""
-        return super().score_samples(X)
-
-    @available_if(_has_density)
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean log density of the rows; see `FittedMixture.score`."""
-        return super().score(X, y)
-
-    @available_if(_has_density)
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """Return the responsibilities; see `FittedMixture.predict_proba`."""
-        return super().predict_proba(X)
-
-    @available_if(_has_density)
-    def sample(
-        self, n_samples: int = 1, random_state: RandomState = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw synthetic rows from the private density; see `FittedMixture.sample`.
-
-        Samples are post-processing, in any number.
-        """
-        return super().sample(n_samples, random_state)
 
     def noisy_round(
         self, counts: Value, sums: Value, second_moments: Value, source: NoiseSource
@@ -329,28 +287,33 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
 
     def _start(self, n_features, radius, rng):
         """Return a data-independent start in unit-ball coordinates."""
-        k = self.n_components
-        weights = np.full(k, 1.0 / k)
-        if self.weights_init is not None:
-            weights = _start_array("weights_init", self.weights_init, (k,))
-        means = uniform_in_ball(k, n_features, rng)
-        if self.means_init is not None:
-            means = _start_array("means_init", self.means_init, (k, n_features))
-            means = _clipped("means_init", means / radius, _means_in_ball)
-        if self.covariance_type == "zero":
+        k, kind = self.n_components, self.covariance_type
+        weights = start_array("weights_init", self.weights_init, (k,))
+        if weights is None:
+            weights = np.full(k, 1.0 / k)
+        means = start_array("means_init", self.means_init, (k, n_features))
+        if means is None:
+            means = uniform_in_ball(k, n_features, rng)
+        else:
+            means = means / radius
+            if np.linalg.norm(means, axis=1).max() > 1.0 + 1e-12:
+                means = shortened(means, 1.0)
+                _warn_of_start("means_init")
+        if kind == "zero":
             return weights, means, None
-        variance = k ** (-2.0 / n_features) / (n_features + 2.0)
-        covariances = {
-            "spherical": np.full(k, variance),
-            "diag": np.full((k, n_features), variance),
-            "full": np.tile(variance * np.eye(n_features), (k, 1, 1)),
-        }[self.covariance_type]
-        if self.covariances_init is not None:
-            covariances = _start_array("covariances_init", self.covariances_init, covariances.shape)
+        shape = covariance_shape(kind, k, n_features)
+        covariances = start_array("covariances_init", self.covariances_init, shape)
+        if covariances is None:
+            unit = np.eye(n_features) if kind == "full" else 1.0
+            variance = k ** (-2.0 / n_features) / (n_features + 2.0)
+            covariances = np.broadcast_to(variance * unit, shape)
+        else:
             covariances = covariances / radius**2
-        MixtureParameters(weights, means, covariances, self.covariance_type)  # refuses a bad start
-        covariances = _clipped("covariances_init", covariances, _variances_of_ball)
-        return weights, means, covariances
+        MixtureParameters(weights, means, covariances, kind)  # refuses a bad start
+        clipped = clipped_spectrum(covariances, *_VARIANCES)
+        if clipped is not covariances:
+            _warn_of_start("covariances_init")
+        return weights, means, clipped
 
     def _estimate(self, n_features):
         project = self.variant == "corrected"
@@ -362,38 +325,8 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         )
 
 
-def _start_array(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a parameter of the start as a finite array of the given shape, or raise."""
-    array = np.array(value, dtype=float)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite of shape {shape}, got shape {array.shape}")
-    return array
-
-
-def _clipped(name: str, array: np.ndarray, function: Callable) -> np.ndarray:
-    """Return a parameter of the start clipped by a function; warn if it changes."""
-    clipped = function(array)
-    if clipped is not array:
-        warn_caller(
-            f"{name} lies outside the ball of norm_bound and is clipped to it: the start may be "
-            "in other units than X"
-        )
-    return clipped
-
-
-def _means_in_ball(means: np.ndarray) -> np.ndarray:
-    """Return means clipped to norm 1, or the same array if none is longer."""
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
-    return means if (norms <= 1.0 + 1e-12).all() else means / np.maximum(norms, 1.0)
-
-
-def _variances_of_ball(covariances: np.ndarray) -> np.ndarray:
-    """Return covariances with eigenvalues clipped to `_VARIANCES`, or the same array."""
-    if covariances.ndim < 3:
-        cut = np.clip(covariances, *_VARIANCES)
-        return covariances if (cut == covariances).all() else cut
-    values, vectors = np.linalg.eigh(covariances)
-    cut = np.clip(values, *_VARIANCES)
-    if np.allclose(cut, values, rtol=1e-9, atol=0.0):
-        return covariances
-    return np.einsum("kab,kb,kcb->kac", vectors, cut, vectors)
+def _warn_of_start(name):
+    warn_caller(
+        f"{name} lies outside the ball of norm_bound and is clipped to it: the start may be "
+        "in other units than X"
+    )

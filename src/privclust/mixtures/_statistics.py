@@ -20,8 +20,7 @@ NOT_USABLE = (
 class Statistics:
     r"""Expected sufficient statistics of n points, summed over the points.
 
-    Sums and second moments are about a centre c_k for each component. `about` moves them to other
-    centres, `about_origin` to 0, the raw moments of the paper.
+    Sums and second moments are about a centre c_k for each component.
 
     Attributes
     ----------
@@ -44,27 +43,6 @@ class Statistics:
     second_moments: np.ndarray
     centres: np.ndarray
     log_likelihood: float
-
-    def about(self, centres: ArrayLike) -> Statistics:
-        """Return the same statistics about other centres, shape (k, d) or (d,)."""
-        centres = np.broadcast_to(np.asarray(centres, dtype=np.float64), self.sums.shape)
-        shift = self.centres - centres
-        sums = self.sums + self.counts[:, None] * shift
-        # sum g (u + s)(u + s)' = sum g u u' + (sum g u) s' + s (sum g (u + s))'
-        if self.second_moments.ndim == 3:
-            change = self.sums[:, :, None] * shift[:, None, :] + shift[:, :, None] * sums[:, None]
-        else:
-            change = shift * (self.sums + sums)
-            if self.second_moments.ndim == 1:
-                change = change.sum(axis=1)
-        moments = self.second_moments + change
-        if moments.ndim == 3:  # rounding differs between the two halves
-            moments = 0.5 * (moments + moments.transpose(0, 2, 1))
-        return Statistics(self.counts, sums, moments, centres.copy(), self.log_likelihood)
-
-    def about_origin(self) -> Statistics:
-        """Return the raw moments, about 0."""
-        return self.about(np.zeros(self.sums.shape[1]))
 
 
 def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
@@ -89,16 +67,7 @@ def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistic
     ValueError
         If X has another number of features, or holds NaN, inf or numbers with infinite squares.
     """
-    points, is_transposed = _points(X, parameters.n_features)
-    counts, sums, moments, log_likelihood = _kernels.mixture_moments(
-        points, is_transposed, parameters.log_scales, parameters.means, parameters.whitening
-    )
-    if parameters.covariance_type == "full":
-        moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
-    if not all(np.isfinite(array).all() for array in (moments, sums, log_likelihood)):
-        raise ValueError(NOT_USABLE)
-    moments = moments.reshape(parameters.covariances.shape)
-    return Statistics(counts, sums, moments, parameters.means, float(log_likelihood))
+    return _statistics_about(parameters.means, X, parameters)
 
 
 def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
@@ -115,7 +84,7 @@ def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statisti
     >>> s.counts.tolist(), s.sums.tolist(), s.second_moments.tolist()
     ([2.0], [[4.0, 4.0]], [26.0])
     """
-    return centred_statistics(X, parameters).about_origin()
+    return _statistics_about(np.zeros_like(parameters.means), X, parameters)
 
 
 def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
@@ -133,7 +102,7 @@ def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     Raises
     ------
     ValueError
-        If X has another number of features or holds NaN.
+        If X has another number of features, or holds NaN or inf.
 
     Examples
     --------
@@ -143,7 +112,7 @@ def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     >>> log_density([[0.0, 0.0]], p).round(4).tolist()
     [-1.8379]
     """
-    return _evaluate(X, parameters, with_responsibilities=False)[0]
+    return _evaluate(X, parameters)[0]
 
 
 def responsibilities(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
@@ -157,27 +126,36 @@ def responsibilities(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     >>> responsibilities([[5.0]], p).round(12).tolist()
     [[0.25, 0.75]]
     """
-    return _evaluate(X, parameters, with_responsibilities=True)[1]
+    return _evaluate(X, parameters)[1]
 
 
-def _evaluate(X, parameters, with_responsibilities):
-    """Return log densities (n,) and responsibilities (n, k) or (0, k)."""
-    points, is_transposed = _points(X, parameters.n_features)
-    n = points.shape[1] if is_transposed else points.shape[0]
-    density = np.empty(n)
-    gamma = np.empty((n if with_responsibilities else 0, parameters.n_components))
+def _statistics_about(centres, X, parameters):
     mixture = parameters.log_scales, parameters.means, parameters.whitening
-    _kernels.evaluate(points, is_transposed, *mixture, density, gamma)
-    if np.isnan(density).any():
+    totals, moments, log_likelihood = _kernels.mixture_moments(
+        _points(X, parameters.n_features), *mixture, centres
+    )
+    if parameters.covariance_type == "full":
+        moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
+    if not all(np.isfinite(array).all() for array in (totals, moments, log_likelihood)):
         raise ValueError(NOT_USABLE)
+    moments = moments.reshape(parameters.covariances.shape)
+    return Statistics(totals[:, 0], totals[:, 1:], moments, centres, float(log_likelihood))
+
+
+def _evaluate(X, parameters):
+    """Return log densities (n,) and responsibilities (n, k)."""
+    points = _points(X, parameters.n_features)
+    density, gamma = np.empty(len(points)), np.empty((len(points), parameters.n_components))
+    mixture = parameters.log_scales, parameters.means, parameters.whitening
+    _kernels.evaluate(points, *mixture, density, gamma)
     return density, gamma
 
 
-def _points(X, n_features: int) -> tuple[np.ndarray, bool]:
-    """Return X in C order, or its transpose if that is in C order, and whether it is transposed."""
-    X = np.asarray(X, dtype=np.float64)
+def _points(X, n_features: int) -> np.ndarray:
+    """Return points as a finite array in C order, or raise a ValueError."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
     if X.ndim != 2 or X.shape[0] == 0 or X.shape[1] != n_features:
         raise ValueError(f"X must have shape (n, {n_features}) with n >= 1, got {X.shape}")
-    if X.flags.f_contiguous and not X.flags.c_contiguous:
-        return X.T, True
-    return np.ascontiguousarray(X), False
+    if not np.isfinite(X).all():
+        raise ValueError(NOT_USABLE)
+    return X

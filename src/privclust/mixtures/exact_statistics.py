@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from privclust.core.fixed_point import FACTOR_BITS, SUM_BITS, FixedPoint, unit_margin
 from privclust.core.lloyd import nearest_center_sums
-from privclust.mixtures import _exact_kernels
-from privclust.mixtures._exact_kernels import BITS, EXACT_ROWS, LARGEST_ROWS
+from privclust.mixtures._kernels import BITS, EXACT_ROWS, LARGEST_ROWS, exact_moments
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.privacy.groups import weighted_sums
 
@@ -50,10 +48,7 @@ def exact_statistics(X: np.ndarray, radius: float, mixture: MixtureParameters) -
     """
     unit = unit_margin(X.shape[1], FACTOR_BITS)
     # the mixture is rescaled to the same, slightly different unit
-    scale = 1.0 / (radius * unit)
-    parameters = mixture.log_scales, mixture.means / unit, mixture.whitening * unit
-    sums = summed_up(_exact_kernels.exact_moments, X, (scale, *parameters), mixture)
-    return ExactStatistics(*sums, unit)
+    return summed_up(X, 1.0 / (radius * unit), mixture.stretched(1.0 / unit), unit)
 
 
 def nearest_mean_statistics(X: np.ndarray, radius: float, means: np.ndarray) -> ExactStatistics:
@@ -86,12 +81,12 @@ def weighted_statistics(
 
 
 def summed_up(
-    kernel: Callable[..., Any],
-    X: np.ndarray,
-    arguments: tuple[Any, ...],
-    mixture: MixtureParameters,
-) -> tuple[FixedPoint, FixedPoint, FixedPoint]:
-    """Return counts, sums and moments of all rows, from passes of a kernel."""
+    X: np.ndarray, scale: float, mixture: MixtureParameters, unit: float, radius: float = 0.0
+) -> ExactStatistics:
+    """Return the statistics of rows times a scale, from passes of the kernel.
+
+    They are about the origin, or in the frames of the components, clipped to a positive `radius`.
+    """
     if len(X) > LARGEST_ROWS:
         raise ValueError(
             f"X has more than {LARGEST_ROWS:,} rows, for which exact sums have no room"
@@ -99,11 +94,13 @@ def summed_up(
     X, (k, d) = np.ascontiguousarray(X), mixture.means.shape
     totals = np.zeros((k, 1 + d), dtype=np.int64)
     moments = np.zeros(mixture.whitening.shape, dtype=np.int64)
+    arguments = mixture.log_scales, mixture.means, mixture.whitening, radius, unit
     for start in range(0, len(X), EXACT_ROWS):
-        parts = kernel(X[start : start + EXACT_ROWS], *arguments)
+        parts = exact_moments(X[start : start + EXACT_ROWS], scale, *arguments)
         for whole, part in zip((totals, moments), parts, strict=True):
             whole += np.ldexp(part, BITS).astype(np.int64)
     if mixture.covariance_type == "full":
         moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
     counts, sums = FixedPoint(totals[:, 0], BITS), FixedPoint(totals[:, 1:], BITS)
-    return counts, sums, FixedPoint(moments.reshape(mixture.covariances.shape), BITS)
+    moments = moments.reshape(mixture.covariances.shape)
+    return ExactStatistics(counts, sums, FixedPoint(moments, BITS), unit)

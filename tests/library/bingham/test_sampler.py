@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from privclust.bingham import full_basis, kernels, sample_matrix_bingham, sample_vector_bingham
+from privclust.bingham import full_basis, kernels, sample_matrix_bingham
 from privclust.core.compiled import kernel
 
 CONCENTRATIONS = [1e-2, 1.0, 1e2, 1e4, 1e6]
@@ -28,6 +28,11 @@ def prepare(G, p, kappa, L, R):
 @kernel()
 def resample_frame(B, K, sign, r, rng, kappas, space):
     kernels.resample_frame(B, K, sign, r, rng, kappas, space)
+
+
+def sample_vectors(A, rng, size):
+    """Independent vectors, (size, d)."""
+    return sample_matrix_bingham(A, 1, rng, size=size)[:, :, 0]
 
 
 def rotation(d, seed=0):
@@ -60,7 +65,7 @@ def test_vectors_of_the_plane_are_von_mises(concentration):
     A = concentration * np.diag([0.7, -1.3])
     Q = rotation(2)
     n, rho = 20_000, concentration
-    x = sample_vector_bingham(Q @ A @ Q.T, np.random.default_rng(1), n) @ Q
+    x = sample_vectors(Q @ A @ Q.T, np.random.default_rng(1), n) @ Q
     twice = 2 * np.arctan2(x[:, 1], x[:, 0])
     twice = (twice + np.pi) % (2 * np.pi) - np.pi
     cdf = cdf_of(lambda t: rho * np.cos(t), -np.pi, np.pi, rho**-0.5)
@@ -102,16 +107,12 @@ def test_three_dimensions_against_quadrature(q, concentration):
         others = [i for i in range(3) if i != last]
         cdf = angle_to_last(sign * eigenvalues[[*others, last]])
         assert stats.kstest(angles[:, last], cdf).pvalue > 1e-4
-    if q == 1:
-        vectors = sample_vector_bingham(A, np.random.default_rng(4), 10_000)
-        found = stats.ks_2samp(np.abs(vectors @ Q[:, 0]), coordinates[:, 0])
-        assert found.pvalue > 1e-4
 
 
 @pytest.mark.parametrize("d", [2, 5, 40])
 def test_zero_matrix_is_uniform(d):
     """A squared coordinate is Beta(1/2, (d - 1)/2); false-alarm rate 1e-4."""
-    x = sample_vector_bingham(np.zeros((d, d)), np.random.default_rng(d), 5000)
+    x = sample_vectors(np.zeros((d, d)), np.random.default_rng(d), 5000)
     assert stats.kstest(x[:, 0] ** 2, stats.beta(0.5, 0.5 * (d - 1)).cdf).pvalue > 1e-4
 
 
@@ -141,10 +142,10 @@ def test_moments_at_high_concentration(d):
 
     Each within 4.5 errors: false-alarm rate below 1e-4.
     """
-    n, c, shape = 40_000, 1e6, 0.5 * (d - 1)
+    n, c, shape = 40_000 if d < 42 else 10_000, 1e6, 0.5 * (d - 1)
     gaps = np.linspace(1.0, 3.0, d) * (np.arange(d) > 0)
     Q = rotation(d)
-    x = sample_vector_bingham(-c * (Q * gaps) @ Q.T, np.random.default_rng(0), n) @ Q
+    x = sample_vectors(-c * (Q * gaps) @ Q.T, np.random.default_rng(0), n) @ Q
     lost = c * (x**2) @ gaps
     assert abs(lost.mean() - shape) < 4.5 * np.sqrt(shape / n)
     assert abs(lost.var() / shape - 1) < 4.5 * np.sqrt((2 + 6 / shape) / n)
@@ -155,7 +156,7 @@ def test_ties_and_low_rank_at_high_concentration(spectrum):
     """What is lost to the largest eigenvalue is Gamma((d - m)/2), m its multiplicity; rate 1e-4."""
     c, top = 1e8, spectrum.count(1)
     Q = rotation(5)
-    x = sample_vector_bingham(c * (Q * spectrum) @ Q.T, np.random.default_rng(0), 5000) @ Q
+    x = sample_vectors(c * (Q * spectrum) @ Q.T, np.random.default_rng(0), 5000) @ Q
     lost = c * ((1.0 - np.array(spectrum)) * x**2).sum(axis=1)
     assert stats.kstest(lost, stats.gamma(0.5 * (5 - top)).cdf).pvalue > 1e-4
     np.testing.assert_allclose((x**2).sum(axis=1), 1.0, rtol=1e-12)
@@ -168,7 +169,7 @@ def test_ties_and_low_rank_at_high_concentration(spectrum):
 
 
 @pytest.mark.parametrize("d", [3, 50, 300])
-def test_a_product_does_not_depend_on_tiles(d):
+def test_a_row_of_a_product_does_not_depend_on_others(d):
     """A row by itself has the same bits; all are within the bound of sums of d products."""
     rng = np.random.default_rng(d)
     B, K = rotation(d), symmetric(d)
@@ -320,12 +321,9 @@ def test_whole_space_is_haar():
 
 
 def test_one_dimension_is_a_sign():
-    for draw in (
-        sample_vector_bingham([[5.0]], np.random.default_rng(0), 1000)[:, 0],
-        sample_matrix_bingham([[5.0]], 1, np.random.default_rng(0), size=1000)[:, 0, 0],
-    ):
-        assert set(draw.tolist()) == {-1.0, 1.0}
-        assert abs(draw.mean()) < 4.0 / np.sqrt(1000)
+    draw = sample_vectors([[5.0]], np.random.default_rng(0), 1000)
+    assert set(draw.ravel().tolist()) == {-1.0, 1.0}
+    assert abs(draw.mean()) < 4.0 / np.sqrt(1000)
 
 
 # --- interface -----------------------------------------------------------------------------------
@@ -333,8 +331,7 @@ def test_one_dimension_is_a_sign():
 
 def test_shapes_and_seeds():
     A = symmetric(4)
-    assert sample_vector_bingham(A, np.random.default_rng(0)).shape == (4,)
-    assert sample_vector_bingham(A, 0, 0).shape == (0, 4)
+    assert sample_matrix_bingham(A, 2, 0, size=0).shape == (0, 4, 2)
     assert sample_matrix_bingham(A, 2, np.random.default_rng(0)).shape == (4, 2)
     first, second = (sample_matrix_bingham(A, 2, 7, size=3) for _ in range(2))
     assert first.tobytes() == second.tobytes()
@@ -362,14 +359,14 @@ def test_a_start_is_taken():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sample_vector_bingham(np.zeros((2, 3)), 0), "shape"),
-        (lambda: sample_vector_bingham("x", 0), "shape"),
-        (lambda: sample_vector_bingham(np.zeros((0, 0)), 0), "shape"),
-        (lambda: sample_vector_bingham([[1.0, 2.0], [0.0, 1.0]], 0), "symmetric"),
-        (lambda: sample_vector_bingham([[np.nan, 0.0], [0.0, 1.0]], 0), "finite"),
-        (lambda: sample_vector_bingham([[1e13, 0.0], [0.0, 1.0]], 0), "magnitude"),
-        (lambda: sample_vector_bingham(np.eye(2), "x"), "random_state"),
-        (lambda: sample_vector_bingham(np.eye(2), 0, -1), "size"),
+        (lambda: sample_matrix_bingham(np.zeros((2, 3)), 1, 0), "shape"),
+        (lambda: sample_matrix_bingham("x", 1, 0), "shape"),
+        (lambda: sample_matrix_bingham(np.zeros((0, 0)), 1, 0), "shape"),
+        (lambda: sample_matrix_bingham([[1.0, 2.0], [0.0, 1.0]], 1, 0), "symmetric"),
+        (lambda: sample_matrix_bingham([[np.nan, 0.0], [0.0, 1.0]], 1, 0), "finite"),
+        (lambda: sample_matrix_bingham([[1e13, 0.0], [0.0, 1.0]], 1, 0), "magnitude"),
+        (lambda: sample_matrix_bingham(np.eye(2), 1, "x"), "random_state"),
+        (lambda: sample_matrix_bingham(np.eye(2), 1, 0, size=-1), "size"),
         (lambda: sample_matrix_bingham(np.eye(2), 0, 0), "q must be"),
         (lambda: sample_matrix_bingham(np.eye(2), 3, 0), "q=3"),
         (lambda: sample_matrix_bingham(np.eye(3), 2, 0, n_sweeps=0), "n_sweeps"),

@@ -74,13 +74,13 @@ def exact_moments():
 
 
 def bingham():
-    from privclust.bingham import sample_matrix_bingham, sample_vector_bingham
+    from privclust.bingham import sample_matrix_bingham
 
     found = []
     for d, q in ((50, 9), (10, 3)):
         A = 3.0 * np.random.default_rng(1).normal(size=(d, d))
         found.append(sample_matrix_bingham(A + A.T, q, np.random.default_rng(2), n_sweeps=30))
-        found.append(sample_vector_bingham(A + A.T, np.random.default_rng(2), size=50))
+        found.append(sample_matrix_bingham(A + A.T, 1, np.random.default_rng(2), size=50))
     return found
 
 

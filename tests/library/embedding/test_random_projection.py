@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from privclust.embedding import PrivateRandomProjection
-from privclust.embedding._random_projection import _project
+from privclust.embedding._random_projection import _projected_in_order
 from privclust.privacy import PrivacyLeakWarning
 
 
@@ -258,11 +258,9 @@ def test_attributes_of_a_row_are_summed_up_by_themselves():
     """Alone as among others, and as near the true sums as the sensitivity takes it."""
     X = 1e8 * unit_rows(101)
     found = model(neighbours="attribute", norm_bound=1e8).fit(X)
-    matrix = np.ascontiguousarray(found.components_.T)
-    projected, alone = np.empty((101, 3)), np.empty((1, 3))
-    _project(X, matrix, projected)
+    projected = _projected_in_order(X, found.components_.T)
     for i in range(101):
-        _project(X[i : i + 1].copy(), matrix, alone)
+        alone = _projected_in_order(X[i : i + 1].copy(), found.components_.T)
         np.testing.assert_array_equal(alone[0], projected[i])
         exact = [
             sum(Fraction(x) * Fraction(p) for x, p in zip(X[i], column, strict=True))

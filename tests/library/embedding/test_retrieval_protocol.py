@@ -20,11 +20,10 @@ def images(n=60, n_classes=5, d=8, seed=0):
     ), y
 
 
-def parties(obfuscate=False, **params):
+def parties(**params):
     model = PrivateMail(random_state=0, **params)
     public, gallery = images(), images(100, seed=1)
-    client = RetrievalClient(model, *public, obfuscate=obfuscate)
-    return client, RetrievalServer(model, *public, *gallery)
+    return RetrievalClient(model, *public), RetrievalServer(model, *public, *gallery)
 
 
 def test_little_noise_keeps_the_neighbours_of_the_public_map():
@@ -98,8 +97,8 @@ def test_order_labels_and_starts_tell_nothing(variant, label_after_noise):
     settings = {"variant": variant, "label_after_noise": label_after_noise, "init_scale": 1.0}
     messages = []
     for x, label in zip(X, y, strict=True):
-        model = PrivateMail(random_state=0, **settings)
-        messages.append(RetrievalClient(model, X, y, obfuscate=True).ask(x, label))
+        model = PrivateMail(obfuscate=True, random_state=0, **settings)
+        messages.append(RetrievalClient(model, X, y).ask(x, label))
     for message in messages[1:]:
         np.testing.assert_allclose(message.queries, messages[0].queries, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(message.anchors, messages[0].anchors, rtol=1e-9, atol=1e-9)
@@ -144,14 +143,13 @@ def test_bad_input():
     with pytest.raises(ValueError, match="X_gallery must have the features of X_public"):
         RetrievalServer(PrivateMail(variant="paper"), *images(), *images(d=7))
     with pytest.raises(ValueError, match="obfuscate must be False"):
-        RetrievalClient(PrivateMail(random_state=0), *images(), obfuscate=True)
+        RetrievalClient(PrivateMail(obfuscate=True, random_state=0), *images())
     hidden, _ = parties(variant="paper", obfuscate=True)
     with pytest.raises(ValueError, match="y must lie in the range of public labels"):
         hidden.ask(np.ones(8), 7)
     X, y = images()
-    gap = RetrievalClient(
-        PrivateMail(variant="paper", random_state=0), X, np.where(y == 3, 2, y), obfuscate=True
-    )
+    model = PrivateMail(variant="paper", obfuscate=True, random_state=0)
+    gap = RetrievalClient(model, X, np.where(y == 3, 2, y))
     with pytest.raises(ValueError, match="y must be labels of public images with obfuscate=True"):
         gap.ask(X[0], 3)
 

@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from privclust.embedding import SMLQ, unit_rows
-from privclust.embedding._smlq import FeatureLaplacian, LabelLaplacian
-from privclust.embedding._smlq_kernels import add_stripe
 
 WIDTHS = {"sigma": 3.0, "sigma^2": 9.0, "2 sigma^2": 18.0}  # at sigma = 3
 
@@ -61,26 +59,28 @@ def test_iterates_are_those_of_the_dense_formulas(variant, kernel):
 
 @pytest.mark.parametrize("n", [40, 600, 1100])  # one stripe of the kernel and several
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 3e-5)])
-def test_stripes_are_the_whole_kernel(n, dtype, tolerance):
-    """Kept or made anew, in halves or whole; float32 kernels are off by some 1e-6 an entry."""
+def test_the_first_step_is_that_of_the_whole_kernel(n, dtype, tolerance):
+    """Float32 kernels are off by some 1e-6 an entry."""
     X = unit_rows(images(n)[0].astype(dtype))
     Z = np.random.default_rng(1).normal(size=(n, 2))
     squares = ((X[:, None].astype(float) - X.astype(float)) ** 2).sum(axis=2)
     weights = np.exp(-squares / 2.0)
     np.fill_diagonal(weights, 0.0)
-    whole = weights.sum(axis=1)[:, None] * Z - weights @ Z
-    kept, anew = (FeatureLaplacian(X, 2.0, kept_bytes=size) for size in (10**9, 0))
-    np.testing.assert_array_equal(kept.dot(Z), anew.dot(Z))
-    scale = np.abs(weights).sum(axis=1).max() * np.abs(Z).max()
-    assert np.abs(kept.dot(Z) - whole).max() < tolerance * scale
+    expected = 0.5 * (Z + weights @ Z / weights.sum(axis=1)[:, None])
+    model = SMLQ(sigma=2.0, alpha=0.0, init=Z, n_iter=1)
+    found = model.fit_transform(X, np.zeros(n, dtype=int))
+    assert np.abs(found - expected).max() < tolerance * np.abs(Z).max()
 
 
-def test_label_laplacian_takes_any_integers():
+def test_labels_are_any_integers():
     y = np.array([-3, 10, 10, 0, 250, -3])
+    X = unit_rows(np.random.default_rng(1).normal(size=(6, 4)))
     Z = np.random.default_rng(0).normal(size=(6, 2))
+    LX = dense_laplacian(X, 5.0)
     for variant in ("paper", "code"):
-        dense = dense_labels(y, variant, 5.0) @ Z
-        np.testing.assert_allclose(LabelLaplacian(y, variant, 5.0).dot(Z), dense, atol=1e-12)
+        found = SMLQ(sigma=5.0, variant=variant, kernel="sigma", init=Z, n_iter=1, alpha=0.7)
+        step = 0.5 * (0.7 * dense_labels(y, variant, 5.0) - LX) @ Z / np.diag(LX)[:, None]
+        np.testing.assert_allclose(found.fit_transform(X, y), Z + step, atol=1e-12)
 
 
 # --- Theorem 1 ---------------------------------------------------------------------------------
@@ -182,21 +182,3 @@ def test_bad_data():
         SMLQ().fit(X, y + 0.5)
     with pytest.raises(ValueError, match="requires y"):
         SMLQ().fit(X, None)
-
-
-@pytest.mark.parametrize("n_rows", [1, 3, 4, 6])  # rows are taken four at a time
-def test_a_stripe_counts_with_its_transpose(n_rows):
-    rng = np.random.default_rng(0)
-    kernel = rng.random((10, 10)).astype(np.float32)
-    kernel += kernel.T
-    np.fill_diagonal(kernel, 0.0)
-    start, columns = 2, rng.normal(size=(3, 10))
-    products = np.zeros((3, 10))
-    add_stripe(
-        np.ascontiguousarray(kernel[start : start + n_rows, start:]), start, columns, products
-    )
-    counted = np.zeros_like(kernel)
-    rows = slice(start, start + n_rows)
-    counted[rows, start:] = kernel[rows, start:]
-    counted[start:, rows] = kernel[start:, rows]
-    np.testing.assert_allclose(products, columns @ counted, rtol=1e-12, atol=1e-14)

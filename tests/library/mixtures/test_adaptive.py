@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.core.hdf5 import FileError
 from privclust.mixtures import (
     AdaptiveGaussianMixture,
     GaussianMixtureEM,
@@ -322,20 +321,6 @@ def test_densities_labels_and_samples_agree():
     np.testing.assert_allclose(share, found.weights_, rtol=0, atol=5 * math.sqrt(0.25 / 30_000))
     mean, spread = found.weights_ @ found.means_, drawn.std(axis=0)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * spread / math.sqrt(30_000)).all()
-
-
-@pytest.mark.parametrize("accounting", ["pld", "cdp"])
-def test_files_keep_the_mixture_and_its_guarantee(tmp_path, accounting):
-    X = rows(200)
-    found = model(accounting=accounting).fit(X)
-    found.save(tmp_path / "mixture.h5")
-    back = AdaptiveGaussianMixture.load(tmp_path / "mixture.h5")
-    assert back.guarantee_ == found.guarantee_
-    assert back.get_params() == found.get_params()
-    assert (back.n_iter_, back.n_features_in_) == (found.n_iter_, 2)
-    assert back.score_samples(X).tobytes() == found.score_samples(X).tobytes()
-    with pytest.raises(FileError):
-        GaussianMixtureEM.load(tmp_path / "mixture.h5")
 
 
 # --- bad and degenerate input ----------------------------------------------------------------

@@ -6,15 +6,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from privclust.core.hdf5 import FileError
 from privclust.mixtures import (
     GaussianMixtureEM,
     MixtureParameters,
-    MixturePrior,
-    centred_statistics,
-    maximum_a_posteriori,
-    maximum_likelihood,
-    responsibilities,
     sample,
 )
 
@@ -69,16 +63,14 @@ def test_iterates_are_those_of_scikit_learn(random_mixture, covariance_type, n_f
 
 
 @pytest.mark.parametrize("covariance_type", TYPES)
-@pytest.mark.parametrize("estimate", ["mle", "map"])
 @pytest.mark.parametrize("seed", range(4))
-def test_objective_never_falls(random_mixture, covariance_type, estimate, seed):
+def test_likelihood_never_falls(random_mixture, covariance_type, seed):
     p = random_mixture(covariance_type, 3, 3, seed)
     X, _ = sample(p, 300, np.random.default_rng(seed))
     model = GaussianMixtureEM(
         4,
         covariance_type=covariance_type,
-        estimate=estimate,
-        reg_covar=1e-6 if estimate == "map" else 0.0,  # no part in the MAP estimate
+        reg_covar=0.0,
         tol=0.0,
         max_iter=12,
         random_state=seed,
@@ -90,84 +82,8 @@ def test_objective_never_falls(random_mixture, covariance_type, estimate, seed):
 
 
 @pytest.mark.parametrize("covariance_type", TYPES)
-def test_map_estimates_of_the_paper(random_mixture, covariance_type):
-    """The formulas of Section 4.1, written out with the paper's hyperparameters."""
-    p = random_mixture(covariance_type, 3, 2, seed=0)
-    X, _ = sample(p, 50, np.random.default_rng(0))
-    gamma = responsibilities(X, p)
-    n, d, k = 50, 2, 3
-    counts = gamma.sum(axis=0)
-    mle = gamma.T @ X / counts[:, None]
-    full = np.empty((k, d, d))
-    for j in range(k):
-        u = X - mle[j]
-        scatter = (gamma[:, j, None] * u).T @ u + counts[j] / (1.0 + counts[j]) * np.outer(
-            mle[j], mle[j]
-        )
-        full[j] = (0.1 * np.eye(d) + scatter) / ((d + 2) + counts[j] + d + 2)
-    found = maximum_a_posteriori(centred_statistics(X, p), p, MixturePrior(2.0, 1.0, d + 2, 0.1))
-    np.testing.assert_allclose(found.weights, (counts + 1.0) / (n + 2.0 * k - k), rtol=1e-12)
-    np.testing.assert_allclose(found.means, counts[:, None] * mle / (counts[:, None] + 1.0))
-    np.testing.assert_allclose(found.covariances, of_type(full, covariance_type), rtol=1e-11)
-    model = GaussianMixtureEM(
-        3,
-        covariance_type=covariance_type,
-        estimate="map",
-        tol=0.0,
-        max_iter=1,
-        weights_init=p.weights,
-        means_init=p.means,
-        covariances_init=p.covariances,
-    ).fit(X)
-    np.testing.assert_array_equal(model.covariances_, found.covariances)
-    np.testing.assert_array_equal(model.means_, found.means)
-
-
-@pytest.mark.parametrize("covariance_type", TYPES)
-def test_map_estimate_maximises_the_expected_log_posterior(random_mixture, covariance_type):
-    """No nearby parameters have a larger value of E log p(X, Z) + log prior."""
-    p = random_mixture(covariance_type, 2, 3, seed=1)
-    X, _ = sample(p, 40, np.random.default_rng(1))
-    gamma = responsibilities(X, p)
-    prior = MixturePrior(1.7, 0.6, 6.5, 0.3)
-
-    def objective(q):
-        terms = np.empty_like(gamma)
-        for j, (mean, covariance) in enumerate(zip(q.means, q.full_covariances(), strict=True)):
-            u = X - mean
-            distances = np.sum(u * np.linalg.solve(covariance, u.T).T, axis=1)
-            terms[:, j] = np.log(q.weights[j]) - 0.5 * (
-                distances + np.linalg.slogdet(covariance)[1]
-            )
-        return np.sum(gamma * terms) + prior.log_density(q)
-
-    best = maximum_a_posteriori(centred_statistics(X, p), p, prior)
-    value = objective(best)
-    rng = np.random.default_rng(2)
-    for _ in range(50):
-        change = 1e-3 * rng.standard_normal((2, 3, 3))
-        change = of_type(change + change.transpose(0, 2, 1), covariance_type)
-        weights = best.weights * np.exp(1e-3 * rng.standard_normal(2))
-        other = MixtureParameters(
-            weights / weights.sum(),
-            best.means + 1e-3 * rng.standard_normal((2, 3)),
-            best.covariances + change,
-            covariance_type,
-        )
-        assert objective(other) < value
-
-
-@pytest.mark.parametrize("covariance_type", TYPES)
-def test_the_prior_density_is_the_same_for_any_storage(random_mixture, covariance_type):
-    prior = MixturePrior(2.0, 1.0, 6.0, 0.1)
-    p = random_mixture(covariance_type, 3, 4, seed=0)
-    as_full = MixtureParameters(p.weights, p.means, p.full_covariances(), "full")
-    np.testing.assert_allclose(prior.log_density(p), prior.log_density(as_full), rtol=1e-12)
-
-
-@pytest.mark.parametrize("covariance_type", TYPES)
 def test_component_without_points(covariance_type):
-    """It keeps its mean and covariance (MLE) or takes the mode of the prior (MAP)."""
+    """It keeps its mean and covariance."""
     X = np.random.default_rng(0).standard_normal((50, 2))
     means = [[0.0, 0.0], [1e6, 1e6]]
     covariances = of_type(np.stack([np.eye(2), 2.0 * np.eye(2)]), covariance_type)
@@ -179,11 +95,6 @@ def test_component_without_points(covariance_type):
     assert mle.weights_[1] == 0.0
     np.testing.assert_array_equal(mle.means_[1], means[1])
     np.testing.assert_array_equal(mle.covariances_[1], covariances[1])
-    mode = clone(model).set_params(max_iter=1, estimate="map").fit(X)
-    np.testing.assert_allclose(mode.weights_[1], 1.0 / 52.0)
-    np.testing.assert_array_equal(mode.means_[1], 0.0)
-    expected = of_type(0.1 * np.eye(2)[None] / (4.0 + 2.0 + 2.0), covariance_type)[0]
-    np.testing.assert_allclose(mode.covariances_[1], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("covariance_type", TYPES)
@@ -202,12 +113,11 @@ def test_degenerate_data_gives_finite_results(covariance_type):
         "large": 1e60 * generic,
     }
     for name, X in cases.items():
-        for estimate in ("mle", "map"):
-            model = GaussianMixtureEM(
-                2, covariance_type=covariance_type, estimate=estimate, tol=0.0, random_state=0
-            ).fit(X)
-            assert np.isfinite(model.score_samples(X)).all(), name
-            assert np.isfinite(model.sample(5, random_state=0)[0]).all(), name
+        model = GaussianMixtureEM(2, covariance_type=covariance_type, tol=0.0, random_state=0).fit(
+            X
+        )
+        assert np.isfinite(model.score_samples(X)).all(), name
+        assert np.isfinite(model.sample(5, random_state=0)[0]).all(), name
 
 
 @pytest.mark.parametrize("covariance_type", TYPES)
@@ -230,18 +140,16 @@ def test_one_gaussian_has_the_moments_of_the_samples():
     np.testing.assert_allclose(model.covariances_[0], np.cov(X.T, bias=True), rtol=1e-11)
 
 
-@pytest.mark.parametrize("init", ["random", "k-means++"])
 @pytest.mark.parametrize(
     "seed",
     [0, np.int64(3), np.random.default_rng(1), np.random.RandomState(1), None],
     ids=lambda seed: type(seed).__name__,
 )
-def test_separated_clusters_are_found(init, seed):
+def test_separated_clusters_are_found(seed):
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 200)
     X = rng.standard_normal((400, 2)) + 12.0 * y[:, None]
-    # both means of a random start lie in one cluster with probability 1/2: 30 starts, 1e-9
-    model = GaussianMixtureEM(2, init=init, n_init=30, random_state=seed).fit(X)
+    model = GaussianMixtureEM(2, n_init=3, random_state=seed).fit(X)
     labels = model.predict(X)
     assert np.ptp(labels[:200]) == 0
     assert np.ptp(labels[200:]) == 0
@@ -284,67 +192,17 @@ def test_derived_predictions(random_mixture, covariance_type):
     np.testing.assert_array_equal(model.predict(X), gamma.argmax(axis=1))
     np.testing.assert_allclose(gamma.sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(model.score(X), model.score_samples(X).mean(), rtol=1e-14)
-    n_free = {"spherical": 2 + 6 + 3, "diag": 2 + 6 + 6, "full": 2 + 6 + 9}[covariance_type]
-    likelihood = model.score_samples(X).sum()
-    np.testing.assert_allclose(model.aic(X), 2 * n_free - 2 * likelihood, rtol=1e-12)
-    np.testing.assert_allclose(model.bic(X), n_free * np.log(5000) - 2 * likelihood, rtol=1e-12)
-
-
-@pytest.mark.parametrize("covariance_type", TYPES)
-def test_saved_mixture_predicts_and_samples_the_same_bytes(
-    random_mixture, covariance_type, tmp_path
-):
-    X, _ = sample(random_mixture(covariance_type, 3, 2, seed=0), 300, np.random.default_rng(0))
-    model = GaussianMixtureEM(
-        3,
-        covariance_type=covariance_type,
-        means_init=X[:3],
-        tol=0.0,
-        random_state=np.random.default_rng(0),
-    ).fit(X)
-    model.save(tmp_path / "mixture.h5")
-    loaded = GaussianMixtureEM.load(tmp_path / "mixture.h5")
-    np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    for a, b in zip(loaded.sample(20, 3), model.sample(20, 3), strict=True):
-        np.testing.assert_array_equal(a, b)
-    for name in ("n_iter_", "converged_", "lower_bound_", "lower_bounds_", "n_features_in_"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
-    assert loaded.random_state is None
-    np.testing.assert_array_equal(loaded.means_init, X[:3])
-    loaded.fit(X)
-    np.testing.assert_array_equal(loaded.means_, model.means_)
-    loaded.save(tmp_path / "again.h5")
-    assert (tmp_path / "again.h5").read_bytes() == (tmp_path / "mixture.h5").read_bytes()
-
-
-def test_files_of_another_class_are_refused(tmp_path):
-    class Other(GaussianMixtureEM):
-        pass
-
-    Other().fit(np.random.default_rng(0).standard_normal((9, 2))).save(tmp_path / "other.h5")
-    with pytest.raises(FileError, match='estimator = "Other", not "GaussianMixtureEM"'):
-        GaussianMixtureEM.load(tmp_path / "other.h5")
-
-
-@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
-def test_a_file_with_a_name_too_few_or_too_many_is_refused(names, tmp_path):
-    model = GaussianMixtureEM().fit(np.random.default_rng(0).standard_normal((9, 2)))
-    model.feature_names_in_ = np.array(["a", "b"], dtype=object)
-    model.save(tmp_path / "named.h5")
-    assert GaussianMixtureEM.load(tmp_path / "named.h5").feature_names_in_.tolist() == ["a", "b"]
-    model.feature_names_in_ = np.array(names, dtype=object)
-    model.save(tmp_path / "named.h5")
-    with pytest.raises(FileError, match="a name for each feature"):
-        GaussianMixtureEM.load(tmp_path / "named.h5")
 
 
 def test_an_empty_component_needs_no_regularisation():
     p = MixtureParameters([0.5, 0.5], [[0.0], [1e9]], [1.0, 1.0], "spherical")
     X = np.random.default_rng(0).standard_normal((30, 1))
-    found = maximum_likelihood(centred_statistics(X, p), p)
-    np.testing.assert_array_equal(found.weights, [1.0, 0.0])
-    np.testing.assert_array_equal(found.covariances[1], 1.0)
+    model = GaussianMixtureEM(
+        2, covariance_type="spherical", reg_covar=0.0, max_iter=1, tol=0.0, weights_init=p.weights,
+        means_init=p.means, covariances_init=p.covariances,
+    ).fit(X)  # fmt: skip
+    np.testing.assert_array_equal(model.weights_, [1.0, 0.0])
+    np.testing.assert_array_equal(model.covariances_[1], 1.0)
 
 
 @pytest.mark.parametrize(
@@ -353,17 +211,15 @@ def test_an_empty_component_needs_no_regularisation():
         ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
         ({"n_components": 30}, "n_components=30 for n_samples=20"),
         ({"covariance_type": "tied"}, "covariance_type must be one of"),
-        ({"estimate": "bayes"}, "estimate must be one of mle, map, got 'bayes'"),
-        ({"init": "kmeans"}, r"init must be one of random, k-means\+\+, got 'kmeans'"),
         ({"tol": -1.0}, "tol must be a finite number at least 0"),
         ({"max_iter": 0}, "max_iter"),
         ({"n_init": 1.5}, "n_init"),
         ({"reg_covar": np.nan}, "reg_covar"),
         ({"random_state": "x"}, "random_state"),
-        ({"weights_init": [0.5]}, r"weights_init must have shape \(2,\), got \(1,\)"),
+        ({"weights_init": [0.5]}, r"weights_init must be finite of shape \(2,\), got shape \(1,\)"),
         ({"weights_init": [0.5, 0.6]}, "weights must sum to 1"),
-        ({"means_init": np.zeros((2, 3))}, r"means_init must have shape \(2, 2\), got \(2, 3\)"),
-        ({"covariances_init": np.ones(2)}, r"covariances_init must have shape \(2, 2, 2\)"),
+        ({"means_init": np.zeros((2, 3))}, r"means_init must be finite of shape \(2, 2\)"),
+        ({"covariances_init": np.ones(2)}, r"covariances_init must be finite of shape \(2, 2, 2\)"),
         ({"covariances_init": np.zeros((2, 2, 2))}, "positive definite"),
     ],
 )

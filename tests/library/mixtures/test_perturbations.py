@@ -11,7 +11,8 @@ from scipy import stats
 
 from privclust.mixtures import PlanSettings, budget_share, perturbations
 from privclust.mixtures._noisy_statistics import add_noise
-from privclust.mixtures._perturbations import guarantee
+from privclust.mixtures._perturbations import statements
+from privclust.privacy import Guarantee
 from privclust.privacy.accounting import zcdp_epsilon
 from privclust.privacy.measurements import Laplace
 
@@ -29,6 +30,13 @@ def of_laplace(l1, l2):
 
 def settings(kind="full", noise="joint", variant="corrected", d=2, k=3, n_iter=10, mean_delta=1e-3):
     return PlanSettings(d, k, n_iter, kind, noise, variant, mean_delta)
+
+
+def promised(plan, share, accounting):
+    """The guarantee of a fit with that share."""
+    definition = "cdp" if accounting == "cdp" else "approximate"
+    delta = 0.0 if accounting == "cdp" else DELTA
+    return Guarantee.of(statements(plan, share), definition, "replace-one", delta=delta)
 
 
 # --- what one row adds, independently of the package: columns are batches of rows ---------------
@@ -266,7 +274,7 @@ def test_cdp_budget_is_never_exceeded(kind, noise, k, d):
     """Also for one component: its second moments cost more than Section 5 counts."""
     plan = settings(kind, noise, d=d, k=k)
     share = budget_share(plan, 0.7, DELTA, "cdp")
-    promise = guarantee(plan, share, DELTA, "cdp", seeded=True, leaks=())
+    promise = promised(plan, share, "cdp")
     assert promise.definition == "cdp"
     assert promise.relation == "replace-one"
     assert promise.mu <= 0.7 * (1 + 1e-12)
@@ -280,7 +288,7 @@ def test_cdp_budget_is_never_exceeded(kind, noise, k, d):
 def test_advanced_budget_is_never_exceeded(epsilon, k):
     plan = settings("spherical", "laplace", d=1, k=k)
     share = budget_share(plan, epsilon, DELTA, "advanced")
-    promise = guarantee(plan, share, DELTA, "advanced", seeded=True, leaks=())
+    promise = promised(plan, share, "advanced")
     assert promise.epsilon <= epsilon
 
 
@@ -289,7 +297,7 @@ def test_advanced_budget_is_never_exceeded(epsilon, k):
 def test_zcdp_spends_the_budget(kind, noise):
     plan = settings(kind, noise)
     share = budget_share(plan, 1.5, DELTA, "zcdp")
-    promise = guarantee(plan, share, DELTA, "zcdp", seeded=True, leaks=())
+    promise = promised(plan, share, "zcdp")
     assert 0.999 * 1.5 < zcdp_epsilon(promise.total_rho, DELTA) <= 1.5
     assert promise.definition == "approximate"
     assert promise.epsilon <= 1.5
@@ -303,7 +311,7 @@ def test_zcdp_spends_the_budget(kind, noise):
 def test_pld_spends_the_budget(kind, noise):
     plan = settings(kind, noise)
     share = budget_share(plan, 1.5, DELTA, "pld")
-    promise = guarantee(plan, share, DELTA, "pld", seeded=True, leaks=())
+    promise = promised(plan, share, "pld")
     assert 0.97 * 1.5 < promise.epsilon_at(DELTA) <= 1.5
     assert promise.epsilon <= 1.5
 
@@ -324,17 +332,10 @@ def test_joint_share_is_that_of_gaussian_privacy(kind):
 def test_the_papers_covariances_leave_no_guarantee(accounting, kind, word):
     plan = settings(kind, "laplace", "paper")
     share = budget_share(plan, 1.0, DELTA, accounting)
-    promise = guarantee(plan, share, DELTA, accounting, seeded=False, leaks=())
+    promise = promised(plan, share, accounting)
     assert promise.definition == "none"
     assert math.isinf(promise.epsilon_at(DELTA))
     assert any(word in caveat for caveat in promise.caveats)
-
-
-def test_leaks_leave_no_guarantee():
-    plan = settings()
-    promise = guarantee(plan, 0.1, DELTA, "pld", seeded=False, leaks=("the bound",))
-    assert promise.definition == "none"
-    assert promise.caveats == ("the bound",)
 
 
 @pytest.mark.parametrize(
