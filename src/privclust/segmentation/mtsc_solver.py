@@ -222,13 +222,13 @@ class _Descent:
     ) -> None:
         self.e_step = _EStep(np.ascontiguousarray(X))
         self.schedule, self.variances, self.weights = schedule, variances, weights
-        self.squared_weights = float(X.shape[1]) if weights is None else np.sum(weights**2)
         self.stretch = 1.0
 
     def evaluate(self, iteration: int) -> float:
         self.gamma, objective = _prior_variances(self.variances, self.weights)
         objective += self.e_step(self.gamma, self.schedule.noise_variance(iteration))
-        return objective + (self.schedule.weight_penalty or 0.0) * self.squared_weights
+        squared = len(self.variances) if self.weights is None else np.sum(self.weights**2)
+        return objective + (self.schedule.weight_penalty or 0.0) * squared
 
     def step(self, stretch: float = 1.0) -> None:
         """Update Lambda, by a stretched step in its logarithm, and W."""
@@ -241,16 +241,15 @@ class _Descent:
             self.weights = _update_weights(
                 self.e_step.moments, updated, self.schedule.weight_penalty
             )
-            self.squared_weights = np.einsum("ji,ji->", self.weights, self.weights)
 
     def stretched_step(self, iteration: int, objective: float) -> float:
         """Do a stretched step, or the plain one if L would rise, and return L."""
-        before = self.variances, self.weights, self.squared_weights
+        before = self.variances, self.weights
         moments = self.e_step.moments
         self.step(self.stretch)
         after = self.evaluate(iteration + 1)
         if not after <= objective and self.stretch > 1.0:
-            self.variances, self.weights, self.squared_weights = before
+            self.variances, self.weights = before
             self.e_step.moments, self.stretch = moments, 1.0
             self.step()
             after = self.evaluate(iteration + 1)

@@ -6,7 +6,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from privclust.metrics import l2_error, segmentation_error
 from privclust.segmentation import MTSC, SBL, SSC
-from privclust.segmentation._mtsc_kernels import invert_and_solve
 from privclust.segmentation.mtsc_solver import (
     Schedule,
     restart_variances,
@@ -90,6 +89,7 @@ CASES = {
     "duplicates": lambda rng: np.tile(rng.standard_normal((4, 5)), 3),
     "a zero sample": lambda rng: rng.standard_normal((4, 10)) * (np.arange(10) > 0),
     "subspaces": lambda rng: subspaces(rng, 8, 3, 3, 7)[0],
+    "more samples than are eliminated together": lambda rng: rng.standard_normal((7, 40)),
 }
 
 
@@ -211,22 +211,6 @@ def test_where_it_stops_is_stationary():
         variances = run.variances * np.exp(1e-4 * rng.standard_normal((n, n)))
         weights = 1e-4 * rng.dirichlet(np.ones(n), n).T + (1 - 1e-4) * run.weights
         assert plain_objective(X, variances, weights, nu, beta) > here - 1e-4
-
-
-def test_packed_inverse_and_products():
-    rng = np.random.default_rng(6)
-    X, gamma = rng.standard_normal((7, 40)), rng.uniform(0, 1, (40, 40))
-    a, b = np.tril_indices(len(X))
-    P = X[a] * X[b]
-    S, Y, log_determinants = P @ gamma, np.empty((7, 40)), np.empty(40)
-    invert_and_solve(S, 1e-3, X, Y, log_determinants)
-    leverage = P.T @ S
-    for j in range(40):
-        sigma = 1e-3 * np.eye(7) + (X * gamma[:, j]) @ X.T
-        np.testing.assert_allclose(Y[:, j], np.linalg.solve(sigma, X[:, j]), rtol=1e-10)
-        expected = np.einsum("dn,dn->n", X, np.linalg.solve(sigma, X))
-        np.testing.assert_allclose(leverage[:, j], expected, rtol=1e-10)
-        assert log_determinants[j] == pytest.approx(np.linalg.slogdet(sigma)[1], rel=1e-12)
 
 
 def test_simplex_projection():
