@@ -62,8 +62,7 @@ def plain_solve(X, noise_variances, weight_penalty):
 def compiled_solve(X, noise_variances, weight_penalty):
     """Return Z after the same iterations of the package's solver."""
     n_iter = noise_variances.size
-    penalties = np.full(n_iter, weight_penalty)
-    schedule = Schedule(noise_variances, penalties, max_iter=n_iter)
+    schedule = Schedule(noise_variances, weight_penalty, max_iter=n_iter)
     return solve(X, schedule, np.ones((X.shape[1], X.shape[1]))).coefficients
 
 

@@ -246,15 +246,13 @@ def remembering_decoders(monkeypatch):
     from privclust.decoding import _density  # not for tests that replay nothing
     from privclust.kmeans import _compressive
     from privclust.subspaces.moments import _estimator
-    from privclust.subspaces.moments._decoding import Optima
 
     for module, name in (
         (_compressive, "decode"),
         (_compressive, "moments_of_pilot"),
         (_density, "decode_density"),
         (_density, "moments_of_pilot"),
-        (_estimator, "find_optima"),
-        (Optima, "refined"),
+        (_estimator, "find_union"),
         (_estimator, "plan_round"),
         (_estimator, "combined"),
     ):

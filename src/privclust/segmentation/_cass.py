@@ -110,47 +110,23 @@ class CASS(SelfExpressiveClusterer):
         return coefficients
 
 
-class _PackedSquares:
-    """Sums of ``w_k x_k x_k'`` and forms ``x_k' A x_k`` for many weights or A in one product."""
-
-    def __init__(self, points):
-        self.rank = points.shape[1]
-        self.lower = np.tril_indices(self.rank)
-        i, j = self.lower
-        self.factor = np.where(i == j, 1.0, np.sqrt(2.0))
-        self.packed = points[:, i] * points[:, j] * self.factor
-
-    def weighted_sums(self, weights):
-        """Return ``sum_k weights[t, k] x_k x_k'``, (tasks, r, r)."""
-        entries = (weights @ self.packed) / self.factor
-        full = np.empty((weights.shape[0], self.rank, self.rank))
-        i, j = self.lower
-        full[:, i, j] = entries
-        full[:, j, i] = entries
-        return full
-
-    def forms(self, matrices):
-        """Return ``x_k' matrices[t] x_k``, (tasks, n), for symmetric matrices."""
-        i, j = self.lower
-        return (matrices[:, i, j] * self.factor) @ self.packed.T
-
-
 def _solve(points, tasks, lam, tol, max_iter):
     """Solve the columns `tasks` for X' = `points` (n, r).
 
     Return the coefficients (tasks, n), the relative duality gaps (tasks,) and the iterations.
     """
-    squares = _PackedSquares(points)
-    solution = np.zeros((tasks.size, points.shape[0]))
+    n_samples, rank = points.shape
+    squares = (points[:, :, None] * points[:, None, :]).reshape(n_samples, -1)  # x_k x_k'
+    solution = np.zeros((tasks.size, n_samples))
     gaps = np.zeros(tasks.size)
     rows = np.arange(tasks.size)
     costs = np.tile((points**2).sum(axis=1), (tasks.size, 1))  # x_k' S^-1 x_k with S = I
-    inverse_s = np.tile(np.eye(points.shape[1]), (tasks.size, 1, 1))
+    inverse_s = np.tile(np.eye(rank), (tasks.size, 1, 1))
     iteration = 0
     while rows.size:
         iteration += 1
         z, dual_points = _ridge(points, squares, tasks[rows], costs, lam)
-        spread = squares.weighted_sums(z**2)  # X diag(z)^2 X' = S^2
+        spread = (z**2 @ squares).reshape(-1, rank, rank)  # X diag(z)^2 X' = S^2
         values, vectors = np.linalg.eigh(spread)
         norms = np.sqrt(np.maximum(values, 0.0)).sum(axis=1)
         loss = 0.0 if lam is None else 0.5 * lam**2 * (dual_points**2).sum(axis=1)
@@ -165,11 +141,11 @@ def _solve(points, tasks, lam, tol, max_iter):
             rows, values, vectors = rows[is_open], values[is_open], vectors[is_open]
             norms, objective = norms[is_open], objective[is_open]
         # a smoothing of `least` changes the objective by at most a quarter of the tolerance
-        least = tol * objective / (4.0 * points.shape[1] * (1.0 if lam is None else lam))
-        smoothing = np.maximum(least, norms / points.shape[1] * _SMOOTHING_DECAY**iteration)
+        least = tol * objective / (4.0 * rank * (1.0 if lam is None else lam))
+        smoothing = np.maximum(least, norms / rank * _SMOOTHING_DECAY**iteration)
         roots = np.sqrt(np.maximum(values, 0.0) + smoothing[:, None] ** 2)
         inverse_s = (vectors / roots[:, None, :]) @ vectors.transpose(0, 2, 1)
-        costs = squares.forms(inverse_s)
+        costs = inverse_s.reshape(-1, rank**2) @ squares.T
     return solution, gaps, iteration
 
 
@@ -180,7 +156,7 @@ def _ridge(points, squares, tasks, costs, lam):
     """
     weights = np.divide(1.0, costs, out=np.zeros_like(costs), where=costs > 0.0)
     weights[np.arange(tasks.size), tasks] = 0.0
-    system = squares.weighted_sums(weights)
+    system = (weights @ squares).reshape(-1, *points.shape[1:] * 2)
     diagonal = np.einsum("tii->ti", system)
     if lam is not None:
         diagonal += lam

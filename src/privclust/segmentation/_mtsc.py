@@ -95,7 +95,6 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         self.effective_tasks_ = run.weights.shape[0] / float(np.sum(run.weights**2))
         self.objective_history_ = run.objective
         self.noise_history_ = run.noise_variances
-        self.weight_penalty_history_ = run.weight_penalties
         self.n_iter_, self.converged_ = run.objective.size, run.converged
         if not run.converged:
             warn_caller(
@@ -161,9 +160,9 @@ class SBL(_EvidenceClusterer):
         W; column j is on the simplex and mixes the precisions of task j, eq. (12).
     effective_tasks_ : float
         ``1 / mean_j ||w_j||^2``: 1 for separate tasks, n_samples for one common prior.
-    objective_history_, noise_history_, weight_penalty_history_ : ndarray of shape (n_iter_,)
-        Objective (16) at the start of each iteration of the run that was kept, and its nu and beta.
-        While these two are constant, the objective does not rise.
+    objective_history_, noise_history_ : ndarray of shape (n_iter_,)
+        Objective (16) at the start of each iteration of the run that was kept, and its nu. While nu
+        is constant, the objective does not rise.
     restart_objectives_ : ndarray of shape (n_runs,)
         Objective at ten times `tol` of each run: from equal variances, from SSC, the restarts.
     n_iter_ : int
@@ -199,7 +198,6 @@ class SBL(_EvidenceClusterer):
     effective_tasks_: float
     objective_history_: np.ndarray
     noise_history_: np.ndarray
-    weight_penalty_history_: np.ndarray
     restart_objectives_: np.ndarray
     converged_: bool
 
@@ -246,8 +244,7 @@ class MTSC(_EvidenceClusterer):
         See `SelfExpressiveClusterer`.
     variances_, task_weights_, effective_tasks_
         Lambda, W and ``1 / mean_j ||w_j||^2``; see `SBL`.
-    objective_history_, noise_history_, weight_penalty_history_, restart_objectives_, n_iter_
-    converged_
+    objective_history_, noise_history_, restart_objectives_, n_iter_, converged_
         See `SBL`.
 
     Warns
@@ -277,7 +274,5 @@ class MTSC(_EvidenceClusterer):
     weight_penalty: float = 0.3
 
     def _schedule(self, noise_unit, n_samples):
-        # its entries differ in the last digit, and results with them
-        ends = (self.weight_penalty, self.weight_penalty)
-        penalties = n_samples * np.geomspace(*ends, self.n_annealing)
-        return replace(super()._schedule(noise_unit, n_samples), weight_penalties=penalties)
+        schedule = super()._schedule(noise_unit, n_samples)
+        return replace(schedule, weight_penalty=self.weight_penalty * n_samples)

@@ -1,9 +1,9 @@
-"""Compiled kernels of multi-task subspace clustering.
+"""The compiled kernel of multi-task subspace clustering.
 
 Symmetric D x D matrices, one for each of N tasks, are stored *packed*: in an array of shape (D (D +
 1) / 2, N), row ``a (a + 1) / 2 + b`` (``b <= a``) has entry (a, b) of every task. Tasks are
 contiguous, so that one elimination step runs on many tasks at once in vector registers, and all the
-Sigma_j of a fit come from one matrix product with :func:`packed_outer_products`.
+Sigma_j of a fit come from one matrix product with the packed x_n x_n'.
 """
 
 import numpy as np
@@ -11,20 +11,6 @@ import numpy as np
 from privclust.core.compiled import kernel, part
 
 LANES = 32  # tasks eliminated together: wide enough for vector registers, small enough for cache
-
-
-@kernel(error_model="python")
-def packed_outer_products(X):
-    """Return the packed lower triangles of x_n x_n' for all columns of X (D, N)."""
-    n_rows, n_columns = X.shape
-    P = np.empty((n_rows * (n_rows + 1) // 2, n_columns))
-    row = 0
-    for a in range(n_rows):
-        for b in range(a + 1):
-            for n in range(n_columns):
-                P[row, n] = X[a, n] * X[b, n]
-            row += 1
-    return P
 
 
 @part(fastmath={"contract", "nsz"}, error_model="python")
@@ -70,8 +56,8 @@ def invert_and_solve(S, noise_variance, X, Y, log_determinant):
     """Replace each packed Sigma_j - nu I by the packed, doubled inverse of Sigma_j.
 
     On entry column j of S is X Gamma_j X'; nu is positive. Off-diagonal entries of the inverse come
-    back multiplied by two, so that ``packed_outer_products(X).T @ S`` is the matrix of x_n'
-    Sigma_j^-1 x_n. Y (D, N) receives Sigma_j^-1 x_j, `log_determinant` (N,) log |Sigma_j|.
+    back multiplied by two, so that the packed x_n x_n' times S are the x_n' Sigma_j^-1 x_n. Y
+    (D, N) receives Sigma_j^-1 x_j, `log_determinant` (N,) log |Sigma_j|.
     """
     n_rows, n_tasks = X.shape
     block = np.empty((S.shape[0], LANES))
@@ -110,49 +96,3 @@ def _unpack_block(block, S, X, Y, start, width):
             S[row, start + lane] = -block[row, lane]
             Y[a, start + lane] -= block[row, lane] * X[a, start + lane]
         row += 1
-
-
-@kernel(error_model="python")
-def simplex_projection(V):
-    """Replace each row of V by its Euclidean projection on the probability simplex.
-
-    Michelot's algorithm: the threshold is at least max(v) - 1, so only entries above that can be
-    positive, and the set of positive entries shrinks until it is consistent.
-    """
-    for row in range(V.shape[0]):
-        v = V[row]
-        largest = v[0]
-        for i in range(v.size):
-            largest = max(largest, v[i])
-        threshold = -1.0  # relative to the largest entry, to avoid cancellation
-        previous_count = -1
-        while True:
-            total, count = 0.0, 0
-            for i in range(v.size):
-                excess = v[i] - largest
-                if excess > threshold:
-                    total += excess
-                    count += 1
-            if count == previous_count:
-                break
-            previous_count = count
-            threshold = (total - 1.0) / count
-        for i in range(v.size):
-            v[i] = max(v[i] - largest - threshold, 0.0)
-
-
-@kernel(error_model="python")
-def posterior_moments(gamma, xy, q, X_squared_norms, noise_variance, E):
-    """Write second posterior moments E_nj = z_nj^2 + S_nj, with E_jj = 0; all matrices are (N, N).
-
-    Column j of gamma has the prior variances of task j; `xy` is x_n' Sigma_j^-1 x_j, q is x_n'
-    Sigma_j^-1 x_n, `X_squared_norms` (N,) is ||x_n||^2.
-    """
-    for n in range(gamma.shape[0]):
-        for j in range(gamma.shape[1]):
-            g = gamma[n, j]
-            # Sigma_j >= nu I + g x_n x_n' bounds the posterior variance from below
-            floor = g * noise_variance / (noise_variance + g * X_squared_norms[n])
-            mean = g * xy[n, j]
-            E[n, j] = mean * mean + max(g - g * g * q[n, j], floor)
-        E[n, n] = 0.0

@@ -152,8 +152,7 @@ class _Columns:
         size = np.abs(self.y).mean(axis=1)  # ... has the size of the coefficients
         self.threshold = np.maximum(size, 1e-12) / 3.0
         self.y[self.rows, tasks] = 0.0
-        self.v = np.empty_like(self.y)
-        _reflect(self.y, self.v, self.tasks, self.threshold)
+        self.v = self.y - 2.0 * self._dual()
         self._set_shrinkage()
 
     def solve(self, tol, max_iter):
@@ -162,10 +161,11 @@ class _Columns:
             return 0, 0
         for iteration in range(1, max_iter + 1):
             step = ((self.v @ self.basis - self.targets) * self.shrinkage) @ self.basis.T
+            sizes = np.empty((self.tasks.size, 4))
+            _advance(self.y, self.v, step, self.tasks, self.threshold, sizes)
             if iteration % _CHECK_EVERY and iteration < max_iter:
-                _advance(self.y, self.v, step, self.tasks, self.threshold)
                 continue
-            primal, dual = self._checked_advance(step)
+            primal, dual = self._residuals(*np.sqrt(sizes.T))
             is_open = (primal > tol) | (dual > tol)
             if not is_open.all():
                 self._retire(is_open)
@@ -177,11 +177,16 @@ class _Columns:
         self._retire(np.zeros(n_open, dtype=bool))
         return max_iter, n_open
 
-    def _checked_advance(self, step):
-        """Advance and return the relative primal and dual residuals of each column."""
-        sizes = np.empty((self.tasks.size, 4))
-        _advance_measured(self.y, self.v, step, self.tasks, self.threshold, sizes)
-        primal, dual, coefficients, multipliers = np.sqrt(sizes.T)
+    def _dual(self):
+        """Return u."""
+        limit = self.threshold[:, None]
+        u = np.clip(self.y, -limit, limit)
+        own = np.arange(self.tasks.size), self.tasks
+        u[own] = self.y[own]
+        return u
+
+    def _residuals(self, primal, dual, coefficients, multipliers):
+        """Return the relative primal and dual residuals of each column."""
         least_norm = np.linalg.norm(self.targets, axis=1)
         tiny = np.finfo(np.float64).tiny
         primal = primal / np.maximum(np.maximum(coefficients, least_norm), tiny)
@@ -189,11 +194,7 @@ class _Columns:
 
     def _retire(self, is_open):
         """Store the sparse coefficients of the columns that are not open and drop them."""
-        done = ~is_open
-        limit = self.threshold[done][:, None]
-        sparse = self.y[done] - np.clip(self.y[done], -limit, limit)
-        sparse[np.arange(sparse.shape[0]), self.tasks[done]] = 0.0
-        self.solution[self.rows[done]] = sparse
+        self.solution[self.rows[~is_open]] = (self.y - self._dual())[~is_open]
         for name in ("y", "v", "tasks", "rows", "targets", "threshold"):
             setattr(self, name, getattr(self, name)[is_open])
         self._set_shrinkage()
@@ -203,69 +204,25 @@ class _Columns:
         ratio = np.sqrt(np.maximum(primal, 1e-300) / np.maximum(dual, 1e-300))
         change = np.clip(ratio, 1.0 / _MAX_CHANGE, _MAX_CHANGE)
         change[(ratio < _BALANCE) & (ratio > 1.0 / _BALANCE)] = 1.0
-        _rescale(self.y, self.v, self.tasks, self.threshold, 1.0 / change)
+        u = self._dual()
+        self.y += u / change[:, None] - u  # scaled duals are in units of the penalty
+        self.v = self.y - 2.0 * u / change[:, None]
         self.threshold = self.threshold / change
         self._set_shrinkage()
 
     def _set_shrinkage(self):
-        """Set w / (w + penalty), 1 for equalities; (columns, q), or 1.0 if all are equalities."""
+        """Set w / (w + penalty), 1 for equalities, (columns, q)."""
         is_equality = np.isinf(self.weights)
-        if is_equality.all():
-            self.shrinkage = 1.0
-        else:
-            w = np.where(is_equality, 1.0, self.weights)
-            loss = w / (w + 1.0 / self.threshold[:, None])
-            self.shrinkage = np.where(is_equality, 1.0, loss)
+        w = np.where(is_equality, 1.0, self.weights)
+        self.shrinkage = np.where(is_equality, 1.0, w / (w + 1.0 / self.threshold[:, None]))
 
 
 @kernel(fastmath=REORDER, error_model="python")
-def _reflect(y, v, tasks, threshold):
-    """Set v = c - u from y."""
-    for i in range(y.shape[0]):
-        t = threshold[i]
-        for k in range(y.shape[1]):
-            v[i, k] = y[i, k] - 2.0 * min(max(y[i, k], -t), t)
-        v[i, tasks[i]] = -y[i, tasks[i]]
+def _advance(y, v, step, tasks, threshold, sizes):
+    """One step: a = v - step (the projection), y += relaxation * (a - c), then v = c - u.
 
-
-@kernel(fastmath=REORDER, error_model="python")
-def _rescale(y, v, tasks, threshold, factor):
-    """Multiply the scaled duals u by a factor for each column, in y and v."""
-    for i in range(y.shape[0]):
-        f = factor[i]
-        if f == 1.0:
-            continue
-        t = threshold[i]
-        own = f * y[i, tasks[i]]
-        for k in range(y.shape[1]):
-            u = min(max(y[i, k], -t), t)
-            c = y[i, k] - u
-            y[i, k] = c + f * u
-            v[i, k] = c - f * u
-        y[i, tasks[i]] = own
-        v[i, tasks[i]] = -own
-
-
-@kernel(fastmath=REORDER, error_model="python")
-def _advance(y, v, step, tasks, threshold):
-    """One step: a = v - step (the projection), y += relaxation * (a - c), then v = c - u."""
-    for i in range(y.shape[0]):
-        t = threshold[i]
-        j = tasks[i]
-        own = y[i, j] + _RELAXATION * (v[i, j] - step[i, j])
-        for k in range(y.shape[1]):
-            value = y[i, k]
-            c = value - min(max(value, -t), t)
-            value += _RELAXATION * (v[i, k] - step[i, k] - c)
-            y[i, k] = value
-            v[i, k] = value - 2.0 * min(max(value, -t), t)
-        y[i, j] = own
-        v[i, j] = -own
-
-
-@kernel(fastmath=REORDER, error_model="python")
-def _advance_measured(y, v, step, tasks, threshold, sizes):
-    """Do `_advance`; sizes[i] = squared norms of a - c, of the change of c, of c and of u."""
+    sizes[i] are the squared norms of a - c, of the change of c, of c and of u.
+    """
     for i in range(y.shape[0]):
         t = threshold[i]
         j = tasks[i]

@@ -163,17 +163,10 @@ def _components(graph, is_zero):
 
     The largest component is the first; in a tie, the one with the first row.
     """
-    rows = np.flatnonzero(~is_zero)
-    if not len(rows):
-        return 0, np.empty(0, dtype=np.int64)
-    components = connected_components(graph, directed=False)[1][rows]
-    _, first, labels, sizes = np.unique(
-        components, return_index=True, return_inverse=True, return_counts=True
-    )
-    order = np.lexsort((first, -sizes))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return len(order), rank[labels]
+    components = connected_components(graph, directed=False)[1][~is_zero]
+    labels = np.unique(components, return_inverse=True)[1]  # components are in the order of rows
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    return len(order), np.argsort(order)[labels]
 
 
 def _spectral_labels(graph, n_clusters, rng):

@@ -61,16 +61,10 @@ estimators replace X by its principal coordinates, so that D is its rank.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from privclust.segmentation._mtsc_kernels import (
-    invert_and_solve,
-    packed_outer_products,
-    posterior_moments,
-    simplex_projection,
-)
+from privclust.segmentation._mtsc_kernels import invert_and_solve
 
 __all__ = ["WINDOW", "Schedule", "Solution", "restart_variances", "solve"]
 
@@ -83,29 +77,25 @@ _LEAST_VARIANCE = 1e-300
 class Schedule:
     """The parameters of one descent on (16) at each iteration.
 
-    `noise_variances` (n_annealing,) are nu, positive, and `weight_penalties` (n_annealing,) beta;
-    their last values apply afterwards. Without penalties W = I and rho(W) is left out (sparse
-    Bayesian learning). `max_iter` is at least n_annealing. After the annealing the descent stops
+    `noise_variances` (n_annealing,) are nu, positive; the last one applies afterwards.
+    `weight_penalty` is beta; if it is None, W = I and rho(W) is left out (sparse Bayesian
+    learning). `max_iter` is at least n_annealing. After the annealing the descent stops
     once the last `WINDOW` iterations lowered L by at most `tol` per coefficient each, in their
     mean.
     """
 
     noise_variances: np.ndarray
-    weight_penalties: np.ndarray | None
+    weight_penalty: float | None
     max_iter: int = 100
     tol: float = 0.0
 
-    def at(self, iteration: int) -> tuple[float, float]:
-        """Return nu and beta (0 without rho) of an iteration."""
-        step = min(iteration, self.noise_variances.size - 1)
-        beta = 0.0 if self.weight_penalties is None else self.weight_penalties[step]
-        return float(self.noise_variances[step]), float(beta)
+    def noise_variance(self, iteration: int) -> float:
+        """Return nu of an iteration."""
+        return float(self.noise_variances[min(iteration, self.noise_variances.size - 1)])
 
     def last(self) -> Schedule:
         """Return the schedule without its annealing."""
-        penalties = self.weight_penalties
-        penalties = None if penalties is None else penalties[-1:]
-        return replace(self, noise_variances=self.noise_variances[-1:], weight_penalties=penalties)
+        return replace(self, noise_variances=self.noise_variances[-1:])
 
 
 @dataclass(frozen=True)
@@ -114,7 +104,7 @@ class Solution:
 
     `coefficients` is Z, eq. (13), at the last Lambda and W with a computed objective; column i of
     `variances` is the diagonal of Lambda_i, column j of `weights` mixes the variances of task j.
-    `objective` is L at the start of each iteration, for the nu and beta of that iteration;
+    `objective` is L at the start of each iteration, for the nu of that iteration;
     `converged` says whether its last decreases were at most the tolerance.
     """
 
@@ -123,7 +113,6 @@ class Solution:
     weights: np.ndarray
     objective: np.ndarray
     noise_variances: np.ndarray
-    weight_penalties: np.ndarray
     converged: bool
 
     def continued(self, X: np.ndarray, schedule: Schedule) -> Solution:
@@ -132,13 +121,13 @@ class Solution:
         if n_left < 2:
             return self
         rest = replace(schedule.last(), max_iter=n_left)
-        weights = None if schedule.weight_penalties is None else self.weights
+        weights = None if schedule.weight_penalty is None else self.weights
         run = solve(X, rest, self.variances, weights)
-        names = ("objective", "noise_variances", "weight_penalties")
-        joined: dict[str, Any] = {
-            n: np.append(getattr(self, n), getattr(run, n)[1:]) for n in names
-        }
-        return replace(run, **joined)
+        return replace(
+            run,
+            objective=np.append(self.objective, run.objective[1:]),
+            noise_variances=np.append(self.noise_variances, run.noise_variances[1:]),
+        )
 
 
 class _EStep:
@@ -147,14 +136,14 @@ class _EStep:
     def __init__(self, X: np.ndarray) -> None:
         rank, n_tasks = X.shape
         self.X = X
-        self.products = packed_outer_products(X)
+        a, b = np.tril_indices(rank)
+        self.products = X[a] * X[b]  # packed lower triangles of x_n x_n'
         self.inverses = np.empty_like(self.products)
         self.solved = np.empty((rank, n_tasks))
         self.log_determinants = np.empty(n_tasks)
         self.squared_norms = np.einsum("dn,dn->n", X, X)
         self.cross = np.empty((n_tasks, n_tasks))
         self.leverage = np.empty((n_tasks, n_tasks))
-        self.moments = np.empty((n_tasks, n_tasks))
 
     def __call__(self, gamma: np.ndarray, noise_variance: float) -> float:
         """Fill `moments` with E and return the part of (16') that depends on Sigma.
@@ -165,9 +154,10 @@ class _EStep:
         invert_and_solve(self.inverses, noise_variance, self.X, self.solved, self.log_determinants)
         np.matmul(self.products.T, self.inverses, out=self.leverage)
         np.matmul(self.X.T, self.solved, out=self.cross)
-        posterior_moments(
-            gamma, self.cross, self.leverage, self.squared_norms, noise_variance, self.moments
-        )
+        # Sigma_j >= nu I + g x_n x_n' bounds the posterior variance from below
+        floor = gamma * noise_variance / (noise_variance + gamma * self.squared_norms[:, None])
+        variances = np.maximum(gamma - gamma**2 * self.leverage, floor)
+        self.moments = (gamma * self.cross) ** 2 + variances
         data_term = np.trace(self.cross) + self.log_determinants.sum()
         return data_term - self.X.size * np.log(noise_variance)
 
@@ -212,9 +202,16 @@ def _update_weights(
     costs = moments.T @ (1.0 / variances)  # row j is c_j
     costs += logs.sum(axis=0)
     costs -= logs
-    costs /= -2.0 * weight_penalty
-    simplex_projection(costs)
-    return costs
+    return simplex_projections(costs / (-2.0 * weight_penalty))
+
+
+def simplex_projections(rows: np.ndarray) -> np.ndarray:
+    """Return the Euclidean projections of rows (n, m) on the probability simplex."""
+    rows = rows - rows.max(axis=1, keepdims=True)  # against cancellation
+    largest = -np.sort(-rows, axis=1)
+    thresholds = (np.cumsum(largest, axis=1) - 1.0) / np.arange(1, rows.shape[1] + 1)
+    last = np.count_nonzero(largest > thresholds, axis=1) - 1  # of the positive entries
+    return np.maximum(rows - np.take_along_axis(thresholds, last[:, None], axis=1), 0.0)
 
 
 class _Descent:
@@ -225,37 +222,36 @@ class _Descent:
     ) -> None:
         self.e_step = _EStep(np.ascontiguousarray(X))
         self.schedule, self.variances, self.weights = schedule, variances, weights
-        self.squared_weights = float(X.shape[1]) if weights is None else np.sum(weights**2)
         self.stretch = 1.0
 
     def evaluate(self, iteration: int) -> float:
-        noise_variance, weight_penalty = self.schedule.at(iteration)
         self.gamma, objective = _prior_variances(self.variances, self.weights)
-        objective += self.e_step(self.gamma, noise_variance)
-        return objective + weight_penalty * self.squared_weights
+        objective += self.e_step(self.gamma, self.schedule.noise_variance(iteration))
+        squared = len(self.variances) if self.weights is None else np.sum(self.weights**2)
+        return objective + (self.schedule.weight_penalty or 0.0) * squared
 
-    def step(self, iteration: int, stretch: float = 1.0) -> None:
+    def step(self, stretch: float = 1.0) -> None:
         """Update Lambda, by a stretched step in its logarithm, and W."""
         updated = _update_variances(self.e_step.moments, self.variances, self.weights)
         if stretch > 1.0:
             updated = self.variances * (updated / self.variances) ** stretch
             updated = np.maximum(updated, _LEAST_VARIANCE)
         self.variances = updated
-        _, weight_penalty = self.schedule.at(iteration)
-        if weight_penalty > 0.0:
-            self.weights = _update_weights(self.e_step.moments, updated, weight_penalty)
-            self.squared_weights = np.einsum("ji,ji->", self.weights, self.weights)
+        if self.schedule.weight_penalty is not None:
+            self.weights = _update_weights(
+                self.e_step.moments, updated, self.schedule.weight_penalty
+            )
 
     def stretched_step(self, iteration: int, objective: float) -> float:
         """Do a stretched step, or the plain one if L would rise, and return L."""
-        before = self.variances, self.weights, self.squared_weights
-        moments = self.e_step.moments.copy()
-        self.step(iteration, self.stretch)
+        before = self.variances, self.weights
+        moments = self.e_step.moments
+        self.step(self.stretch)
         after = self.evaluate(iteration + 1)
         if not after <= objective and self.stretch > 1.0:
-            self.variances, self.weights, self.squared_weights = before
+            self.variances, self.weights = before
             self.e_step.moments, self.stretch = moments, 1.0
-            self.step(iteration)
+            self.step()
             after = self.evaluate(iteration + 1)
         self.stretch = min(self.stretch * _GROWTH, _LONGEST)
         return after
@@ -271,7 +267,7 @@ def solve(
     Examples
     --------
     >>> X = np.kron(np.eye(2), np.array([[1.0, 2.0, 3.0]]))
-    >>> schedule = Schedule(np.geomspace(1e-1, 1e-6, 50), np.full(50, 1.0), max_iter=50)
+    >>> schedule = Schedule(np.geomspace(1e-1, 1e-6, 50), 1.0, max_iter=50)
     >>> Z = solve(X, schedule, np.ones((6, 6))).coefficients
     >>> bool(np.abs(Z[:3, 3:]).max() < 1e-3), bool(np.allclose(X @ Z, X, atol=1e-3))
     (True, True)
@@ -283,7 +279,7 @@ def solve(
     objectives = [descent.evaluate(0)]
     for iteration in range(schedule.max_iter - 1):
         if iteration < n_annealing - 1:
-            descent.step(iteration)
+            descent.step()
             objectives.append(descent.evaluate(iteration + 1))
             continue
         objectives.append(descent.stretched_step(iteration, objectives[-1]))
@@ -291,14 +287,11 @@ def solve(
             converged = objectives[-1 - WINDOW] - objectives[-1] <= limit
         if converged:
             break
-    history = np.array([(value, *schedule.at(i)) for i, value in enumerate(objectives)])
+    nu = np.array([schedule.noise_variance(i) for i in range(len(objectives))])
     weights = descent.weights
     weights = np.eye(n_samples) if weights is None else weights.T.copy()
     Z = descent.gamma * descent.e_step.cross
-    objective, noise_variances, weight_penalties = history.T
-    return Solution(
-        Z, descent.variances, weights, objective, noise_variances, weight_penalties, bool(converged)
-    )
+    return Solution(Z, descent.variances, weights, np.array(objectives), nu, bool(converged))
 
 
 def restart_variances(coefficients: np.ndarray, floor: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from privclust.core.grassmann import basis_of_rows, nearest_subspaces, principal_bases
+from privclust.core.grassmann import nearest_subspaces, principal_bases
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import GROUPS, as_generator, check_parameters
@@ -30,7 +30,7 @@ class KPlanes(SubspaceClusterer):
     their nearest subspace and moving each subspace to minimize the squared distances of its rows:
     the eigenvectors of :math:`\sum x x'` of the `dimension` largest eigenvalues. Subspaces go
     through the origin, so rows are not centered. The cost never rises; a run ends when labels no
-    longer change.
+    longer change. A cluster that loses all its rows gets an arbitrary subspace.
 
     A turn costs O(n_samples n_features (n_clusters dimension + n_features)) in matrix products;
     beyond X, memory is some numbers a row and n_clusters n_features^2.
@@ -62,11 +62,6 @@ class KPlanes(SubspaceClusterer):
     n_iter_ : int
         Turns of the run that was kept.
     n_features_in_ : int
-
-    Notes
-    -----
-    A cluster without rows takes the rows farthest from their own subspaces, as many as it has
-    dimensions; several such clusters take them in turn.
 
     References
     ----------
@@ -126,36 +121,25 @@ class KPlanes(SubspaceClusterer):
             bases, _, _ = starting_bases(
                 self.init, X, self.n_clusters, self.dimension, rng, seeded=True
             )
-            run = alternate(X, bases, self.max_iter, rng)
+            run = _alternate(X, bases, self.max_iter)
             if best is None or run[2] < best[2]:
                 best = run
         self.subspaces_, self.labels_, self.inertia_, self.n_iter_ = best
         return self
 
 
-def alternate(X, bases, max_iter, rng):
+def _alternate(X, bases, max_iter):
     """Take turns from one start; return bases, labels, the sum of squared distances and turns."""
     labels, least, moments = nearest_subspaces(X, bases)
     inertia, n_iter = least.sum(), 0
     while n_iter < max_iter:
         n_iter += 1
         moved = principal_bases(moments, bases.shape[2])
-        _refill(moved, X, labels, least, rng)
-        new_labels, new_least, moments = nearest_subspaces(X, moved)
-        if new_least.sum() >= inertia:  # converged, up to rounding
+        new_labels, least, moments = nearest_subspaces(X, moved)
+        if least.sum() >= inertia:  # converged, up to rounding
             break
         is_settled = np.array_equal(labels, new_labels)
-        bases, labels, least, inertia = moved, new_labels, new_least, new_least.sum()
+        bases, labels, inertia = moved, new_labels, least.sum()
         if is_settled:
             break
     return bases, labels, float(inertia), n_iter
-
-
-def _refill(bases, X, labels, least, rng):
-    """Give clusters without rows the rows that are farthest from their own subspaces."""
-    n_clusters, _, dimension = bases.shape
-    empty = np.flatnonzero(np.bincount(labels, minlength=n_clusters) == 0)
-    farthest = np.argsort(-least, kind="stable") if len(empty) else ()
-    for i, k in enumerate(empty):
-        rows = farthest[i * dimension : (i + 1) * dimension]
-        bases[k] = basis_of_rows(X[rows], dimension, rng)

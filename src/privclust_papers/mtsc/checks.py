@@ -159,8 +159,8 @@ def _with_large_penalty(fitted: Fitter, data: TrialData, n_models: int = 2) -> l
 def _from_ideal_start(model: Any, data: TrialData) -> Solution:
     """Run the descent of a fitted MTSC from variances of 1 within subspaces and about 0 between."""
     n = len(data.X)
-    last = (model.noise_history_[-1:], model.weight_penalty_history_[-1:])
-    schedule = Schedule(*last, max_iter=model.max_iter, tol=model.tol)
+    penalty = model.weight_penalty * n
+    schedule = Schedule(model.noise_history_[-1:], penalty, max_iter=model.max_iter, tol=model.tol)
     X = data.X.T * np.sqrt(n) / np.linalg.norm(data.X)
     return solve(X, schedule, np.where(data.y[:, None] == data.y, 1.0, _UNUSED))
 
@@ -173,13 +173,11 @@ def _shape_interaction(fitted: Fitter, data: TrialData, rng: np.random.Generator
 
 
 def _objective_increase(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
-    """Largest relative increase of objective (16) between iterations at equal nu and beta."""
+    """Largest relative increase of objective (16) between iterations at equal nu."""
     model = fitted(data.X)
     if not hasattr(model, "objective_history_"):
         return float("nan")
     same = np.diff(model.noise_history_) == 0.0
-    if hasattr(model, "weight_penalty_history_"):
-        same &= np.diff(model.weight_penalty_history_) == 0.0
     rises = np.diff(model.objective_history_)[same]
     return float(max(rises.max(), 0.0) / np.abs(model.objective_history_).max())
 

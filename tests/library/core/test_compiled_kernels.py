@@ -101,7 +101,7 @@ def mtsc():
     from privclust.segmentation.mtsc_solver import Schedule, solve
 
     X = planes().T
-    schedule = Schedule(np.geomspace(1e-1, 1e-6, 30), np.full(30, 1.0), max_iter=40)
+    schedule = Schedule(np.geomspace(1e-1, 1e-6, 30), 1.0, max_iter=40)
     found = solve(X / np.linalg.norm(X, axis=0), schedule, np.ones((40, 40)))
     return [found.coefficients]
 

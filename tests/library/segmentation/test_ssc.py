@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.metrics import segmentation_error
-from privclust.segmentation import SSC, _ssc
+from privclust.segmentation import SSC
 
 TIGHT = {"n_clusters": 2, "tol": 1e-9, "max_iter": 200_000, "random_state": 0}
 
@@ -106,8 +106,8 @@ def test_default_tolerance_segments_and_is_near_the_optimum():
 def test_columns_do_not_depend_on_those_iterated_with_them(monkeypatch, alpha):
     X = two_subspaces(seed=5, noise=0.02 * (alpha is not None))
     together = SSC(2, alpha=alpha).fit(X)
-    monkeypatch.setattr(_ssc, "_BLOCK_ENTRIES", 5 * len(X))
-    monkeypatch.setattr(_ssc, "_LEAST_BLOCK", 1)
+    monkeypatch.setattr("privclust.segmentation._ssc._BLOCK_ENTRIES", 5 * len(X))
+    monkeypatch.setattr("privclust.segmentation._ssc._LEAST_BLOCK", 1)
     parts = SSC(2, alpha=alpha).fit(X)  # 28 columns by fives: the last part has three
     assert parts.n_iter_ == together.n_iter_
     np.testing.assert_allclose(parts.coefficients_, together.coefficients_, atol=1e-12)

@@ -6,7 +6,6 @@ from scipy import sparse
 
 from privclust.metrics import segmentation_error
 from privclust.segmentation import TSC
-from privclust.segmentation import _tsc as module
 from privclust.synthetic.subspaces import random_subspaces
 
 
@@ -23,7 +22,7 @@ def graph_by_definition(X, s):
 @pytest.mark.parametrize("s", [1, 3, 39])
 def test_graph_is_that_of_algorithm_2(monkeypatch, s):
     """Rows as they are, not scaled; several blocks."""
-    monkeypatch.setattr(module, "_BLOCK_ENTRIES", 40 * 7)
+    monkeypatch.setattr("privclust.segmentation._tsc._BLOCK_ENTRIES", 40 * 7)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 5)) * rng.uniform(0.1, 3.0, (40, 1))
     found = TSC(n_neighbors=s).fit(X)
@@ -54,7 +53,7 @@ def test_too_few_components_are_cut(monkeypatch):
     assert found.n_components_ == 1
     assert found.n_neighbors_ == 8  # ceil(450 / 60)
     assert segmentation_error(y, found.labels_) < 0.05
-    monkeypatch.setattr(module, "_MOST_DENSE_VERTICES", 0)
+    monkeypatch.setattr("privclust.segmentation._tsc._MOST_DENSE_VERTICES", 0)
     sparse_labels = TSC(3, random_state=0).fit(X).labels_
     assert segmentation_error(sparse_labels, found.labels_) < 0.01
 

@@ -75,18 +75,6 @@ def test_lines_in_the_plane_without_noise():
     assert segmentation_error(np.repeat([0, 1, 2], 10), found.labels_) == 0.0
 
 
-def test_an_empty_cluster_takes_the_rows_that_fit_worst():
-    """All rows nearest to the first subspace; the last two lie across it."""
-    X = np.vstack([np.outer(np.arange(1.0, 9.0), [1, 0, 0, 0]), [[1, 0, 2, 0], [9, 0, 0, 3.0]]])
-    start = np.zeros((2, 4, 1))
-    start[0, 0], start[1, 1] = 1.0, 1.0
-    found = KPlanes(2, 1, init=start, max_iter=1, random_state=0).fit(X)
-    worst = np.array([9, 0, 0, 3.0]) / np.sqrt(90)
-    np.testing.assert_allclose(np.abs(found.subspaces_[1, :, 0]), worst, atol=1e-14)
-    found = KPlanes(2, 1, init=start, random_state=0).fit(X)
-    assert set(found.labels_) == {0, 1}
-
-
 def test_more_starts_are_not_worse():
     X, _, _ = rows_near_subspaces(200, 4, 4, 2, 0.05, 0)
     one, many = (KPlanes(4, 2, n_init=n, random_state=0).fit(X).inertia_ for n in (1, 20))

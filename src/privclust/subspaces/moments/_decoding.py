@@ -25,8 +25,8 @@ from privclust.core.validation import as_generator, check_integer
 from privclust.sketches._harmonics import n_moments
 from privclust.sketches._moment_sketch import MomentSketch
 from privclust.subspaces.moments._features import factor_features
-from privclust.subspaces.moments._information import N_DRAWS, sandwich, tangent_information
-from privclust.subspaces.moments._likelihood import Likelihood, n_draws
+from privclust.subspaces.moments._information import sandwich
+from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments._objective import MomentObjective
 from privclust.subspaces.moments._selection import deviations_in_all
 from privclust.subspaces.moments.union import Union, even_ratio
@@ -99,13 +99,8 @@ class DecodedSubspaces:
     @property
     def errors(self) -> np.ndarray:
         r"""Expected distance :math:`\|U U' - V V'\|_F` of each subspace from the true one, (k,)."""
-        return projection_errors(self.covariance, len(self.weights))
-
-
-def projection_errors(covariance: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the root mean squared distance of projections from the tangents' covariance."""
-    variances = np.diag(covariance).reshape(n_clusters, -1)
-    return np.sqrt(2.0 * variances.sum(axis=1))
+        variances = np.diag(self.covariance).reshape(len(self.weights), -1)
+        return np.sqrt(2.0 * variances.sum(axis=1))
 
 
 def decode(
@@ -155,99 +150,35 @@ def decode(
     if dimension >= d:
         raise ValueError(f"dimension must be less than n_features={d}, got {dimension}")
     rng = as_generator(random_state)
-    return find_optima(sketch, n_clusters, dimension, rng, n_starts).refined(rng)
+    return find_union(sketch, n_clusters, dimension, rng, n_starts)
 
 
-@dataclass(frozen=True, eq=False)
-class Optima:
-    """Different unions that explain a sketch, the best first, before they are refined."""
-
-    sketch: MomentSketch
-    unions: list[Union]
-    costs: np.ndarray
-    is_even: bool
-
-    @property
-    def gap(self) -> float:
-        """Difference in cost to the second optimum; infinite if there is none."""
-        return float(self.costs[1] - self.costs[0]) if len(self.costs) > 1 else math.inf
-
-    @property
-    def evidence(self) -> np.ndarray | None:
-        return _evidence(self.sketch, self.unions[0]) if self._is_large else None
-
-    @property
-    def least_errors(self) -> np.ndarray | None:
-        """Lower bound of `DecodedSubspaces.errors`; None if refining moves the union."""
-        if not self._is_large:
-            return None
-        union, deviations = self.unions[0], self.sketch.deviations()
-        precision = tangent_information(union, union.complements, deviations)
-        return projection_errors(np.diag(1.0 / np.diag(precision)), len(union.amplitudes))
-
-    def refined(self, rng: np.random.Generator) -> DecodedSubspaces:
-        """Return the most likely union with its errors."""
-        union, complements, by_noise, by_rows, misfit = self._most_likely(rng)
-        order = np.argsort(-union.amplitudes, kind="stable")
-        return DecodedSubspaces(
-            _ordered(union, order),
-            complements[order],
-            _blocks_ordered(by_noise, order),
-            _blocks_ordered(by_rows, order),
-            float(self.costs[0]),
-            self.gap,
-            _evidence(self.sketch, union)[order],
-            self.is_even,
-            misfit,
-        )
-
-    def leave(self, rng: np.random.Generator) -> None:
-        """Draw the numbers that `refined` would draw, so that later draws do not depend on it."""
-        size = self._n_features
-        draws = [N_DRAWS] if self._is_large else [n_draws(size)] * _N_WHITENINGS
-        for number in draws:
-            self.unions[0].draw(number, rng)
-
-    @property
-    def _n_features(self):
-        d = self.sketch.n_features
-        return sum(n_moments(d, degree) for degree in self.sketch.moments)
-
-    @property
-    def _is_large(self):
-        """Whether there are too many moments for covariances."""
-        return self._n_features > _MOST_FEATURES
-
-    def _most_likely(self, rng):
-        """Return the most likely union, its complements, errors by noise and by rows, misfit."""
-        sketch, unions = self.sketch, self.unions
-        means, deviations, n_samples = sketch.means(), sketch.deviations(), sketch.n_samples
-        if self._is_large:
-            union = unions[0]
-            complements = union.complements
-            errors = sandwich(union, complements, deviations, n_samples, rng)
-            return union, complements, *errors, math.nan
-        likelihood = Likelihood(means, deviations, n_samples, is_even=self.is_even)
-        q = unions[0].bases.shape[2]
-        more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
-        started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
-        union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
-        for _ in range(_N_WHITENINGS):
-            likelihood.whiten(union, rng)
-            union, _ = likelihood.fit(union)
-        complements = union.complements
-        errors = likelihood.errors(union, complements)
-        return union, complements, *errors, likelihood.misfit(union)
-
-
-def find_optima(
+def find_union(
     sketch: MomentSketch,
     n_clusters: int,
     dimension: int,
     rng: np.random.Generator,
     n_starts: int | None = None,
-) -> Optima:
-    """Search for the unions that explain a sketch best; arguments are those of `decode`."""
+) -> DecodedSubspaces:
+    """Return what `decode` returns; arguments are not checked."""
+    unions, costs, is_even = _optima(sketch, n_clusters, dimension, rng, n_starts)
+    union, complements, by_noise, by_rows, misfit = _most_likely(sketch, unions, is_even, rng)
+    order = np.argsort(-union.amplitudes, kind="stable")
+    return DecodedSubspaces(
+        _ordered(union, order),
+        complements[order],
+        _blocks_ordered(by_noise, order),
+        _blocks_ordered(by_rows, order),
+        float(costs[0]),
+        float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
+        _evidence(sketch, union)[order],
+        is_even,
+        misfit,
+    )
+
+
+def _optima(sketch, n_clusters, dimension, rng, n_starts):
+    """Return different unions that explain a sketch, the best first, costs, and `is_even`."""
     d = sketch.n_features
     means, deviations = sketch.means(), sketch.deviations()
     shape = d, n_clusters, dimension
@@ -263,7 +194,29 @@ def find_optima(
         n_more = n_clusters * (dimension * (dimension + 1) // 2 - 1)
         if costs[0] - spread_costs[0] > math.log(2.0 * d**2) * n_more:
             is_even, costs, unions = False, spread_costs, [uneven.union(one) for one in spread]
-    return Optima(sketch, unions, costs, is_even)
+    return unions, costs, is_even
+
+
+def _most_likely(sketch, unions, is_even, rng):
+    """Return the most likely union, its complements, errors by noise and by rows, misfit."""
+    means, deviations, n_samples = sketch.means(), sketch.deviations(), sketch.n_samples
+    n_features = sum(n_moments(sketch.n_features, degree) for degree in means)
+    if n_features > _MOST_FEATURES:
+        union = unions[0]
+        complements = union.complements
+        errors = sandwich(union, complements, deviations, n_samples, rng)
+        return union, complements, *errors, math.nan
+    likelihood = Likelihood(means, deviations, n_samples, is_even=is_even)
+    q = unions[0].bases.shape[2]
+    more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
+    started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
+    union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
+    for _ in range(_N_WHITENINGS):
+        likelihood.whiten(union, rng)
+        union, _ = likelihood.fit(union)
+    complements = union.complements
+    errors = likelihood.errors(union, complements)
+    return union, complements, *errors, likelihood.misfit(union)
 
 
 def misfit_message(decoded: DecodedSubspaces) -> str:

@@ -25,8 +25,7 @@ from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
 from privclust.subspaces.moments._decoding import (
     DecodedSubspaces,
-    Optima,
-    find_optima,
+    find_union,
     misfit_message,
 )
 from privclust.subspaces.moments._selection import choose_sizes
@@ -34,7 +33,6 @@ from privclust.subspaces.moments.last_round import (
     ROUND_SHARE,
     combined,
     is_detected,
-    may_be_detected,
     pays,
     plan_round,
     released,
@@ -215,17 +213,13 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         # a round and a second sketch have the same privacy loss
         left_out, known = self._charge([first, second], source, exact.unit, records)
         self.sketch_ = self._noisy(exact, first, source, known)
-        optima = self._optima(rng)
+        decoded = self._decode(rng)
         n_samples = max(self.sketch_.n_samples, 1.0)
         self.has_last_round_ = False
         is_asked_for = self.last_round != _AUTO
-        if is_asked_for or may_be_detected(optima):
-            decoded = optima.refined(rng)
-            if is_asked_for or is_detected(decoded).all():
-                plan = plan_round(decoded, n_samples, relation, *budget, rng)
-                self.has_last_round_ = is_asked_for or pays(plan, decoded)
-        else:  # a second sketch follows: errors of the first are not needed
-            optima.leave(rng)
+        if is_asked_for or is_detected(decoded).all():
+            plan = plan_round(decoded, n_samples, relation, *budget, rng)
+            self.has_last_round_ = is_asked_for or pays(plan, decoded)
         if self.has_last_round_:
             line = plan.noise.statement(_ROUND, units="rows of norm 1")
             self.guarantee_ = left_out.stated(self._promise([first], source, exact.unit, line))
@@ -235,16 +229,13 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
         return self._decode(rng)
 
-    def _decode(self, rng) -> DecodedSubspaces:
-        return self._optima(rng).refined(rng)
-
-    def _optima(self, rng) -> Optima:
+    def _decode(self, rng):
         given = [
             None if isinstance(size, str) else size
             for size in (self.n_clusters, self.subspace_dimension)
         ]
         k, q = choose_sizes(self.sketch_, *given, random_state=rng)
-        return find_optima(self.sketch_, k, q, rng)
+        return find_union(self.sketch_, k, q, rng)
 
     def _keep(self, decoded):
         """Set the decoded attributes, and warn of subspaces that may be noise."""

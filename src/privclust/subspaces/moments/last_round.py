@@ -56,7 +56,7 @@ from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 from privclust.subspaces._exact_moments import labels_by_subspace, rounded_columns
-from privclust.subspaces.moments._decoding import DecodedSubspaces, Optima
+from privclust.subspaces.moments._decoding import DecodedSubspaces
 
 ROUND_SHARE = 1.0 / 3.0  # share of the budget for a last round
 _RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))  # simulated values of r
@@ -113,27 +113,9 @@ def is_detected(decoded: DecodedSubspaces) -> np.ndarray:
     nearly as well: noise may decide between them.
     """
     _, d, q = decoded.subspaces.shape
-    is_near = decoded.errors <= _largest_error(d, q)
+    is_near = decoded.errors <= _MOST_UNCLEAR * random_distance(d, q)
     is_told = decoded.evidence >= _LEAST_EVIDENCE
     return is_near & is_told & (decoded.gap >= _LEAST_GAP)
-
-
-def may_be_detected(optima: Optima) -> bool:
-    """Return whether all subspaces may be detected once the optima of a sketch are refined.
-
-    If False, `is_detected` is False for some of them.
-    """
-    evidence = optima.evidence
-    is_told = evidence is None or bool((evidence >= _LEAST_EVIDENCE).all())
-    if optima.gap < _LEAST_GAP or not is_told:
-        return False
-    least = optima.least_errors
-    return least is None or bool((least <= _largest_error(*optima.unions[0].bases.shape[1:])).all())
-
-
-def _largest_error(n_features: int, dimension: int) -> float:
-    """Return the error up to which a subspace is detected."""
-    return _MOST_UNCLEAR * random_distance(n_features, dimension)
 
 
 def random_distance(n_features: int, dimension: int) -> float:

@@ -8,7 +8,6 @@ import h5py
 import numpy as np
 import pytest
 from scipy.stats import chi2
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from privclust.core.grassmann import random_bases
@@ -20,8 +19,7 @@ from privclust.privacy.bounds import directions
 from privclust.sketches import MomentSketch
 from privclust.sketches._harmonics import n_moments, trace_free
 from privclust.subspaces import MomentSubspaceClustering, decode
-from privclust.subspaces.moments import _estimator, choose_sizes, misfit_message
-from privclust.subspaces.moments._decoding import Optima, find_optima
+from privclust.subspaces.moments import choose_sizes, misfit_message
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
@@ -31,7 +29,6 @@ from privclust.subspaces.moments._features import (
 from privclust.subspaces.moments._information import tangent_information
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments._objective import MomentObjective
-from privclust.subspaces.moments.last_round import is_detected, may_be_detected
 from privclust.subspaces.moments.union import Union, even_ratio
 from privclust.synthetic.subspaces import subspace_mixture
 
@@ -452,52 +449,3 @@ def test_affine_lines_are_planes_of_rows_with_a_constant():
     assert found.is_detected_.all()
     assert wasserstein_distance(found.subspaces_, np.array(truth)) < 0.1
     assert max(np.mean(found.labels_ == labels), np.mean(found.labels_ != labels)) > 0.95
-
-
-@hidden
-@pytest.mark.parametrize(("d", "seed"), [(4, 2), (12, 0)])  # with covariances, and without
-def test_what_is_left_unrefined_changes_nothing(monkeypatch, d, seed):
-    """A first sketch whose optima cannot be clear: to the last bit as if it were refined."""
-    X = np.random.default_rng(0).standard_normal((300, d))
-    model = MomentSubspaceClustering(2, 2, epsilon=0.1, random_state=seed)
-    refined = []
-    whole = Optima.refined
-    monkeypatch.setattr(Optima, "refined", lambda o, rng: refined.append(o) or whole(o, rng))
-    short = clone(model).fit(X)
-    assert len(refined) == 1
-    monkeypatch.setattr(_estimator, "may_be_detected", lambda optima: True)
-    long = clone(model).fit(X)
-    assert len(refined) == 3
-    assert not short.has_last_round_
-    np.testing.assert_array_equal(short.subspaces_, long.subspaces_)
-    np.testing.assert_array_equal(short.decoded_.covariance, long.decoded_.covariance)
-
-
-def test_least_errors_are_no_more_than_errors():
-    """Of large sketches, where refining leaves the union as it is; else there are none."""
-    for d, epsilon in (4, 1.0), (12, 0.3), (12, 30.0):
-        rows = subspace_mixture(1000, 2, d, 2, np.random.default_rng(d))[0]
-        sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
-        optima = find_optima(sketch, 2, 2, np.random.default_rng(0), n_starts=5)
-        least, decoded = optima.least_errors, optima.refined(np.random.default_rng(0))
-        assert (least is None) == (d == 4)
-        if least is not None:
-            of_noise = np.diag(decoded.by_noise).reshape(2, -1).sum(axis=1)
-            assert (least > 0.0).all()
-            assert (np.sort(least**2) <= np.sort(2.0 * of_noise)).all()
-
-
-@pytest.mark.parametrize("d", [5, 12])
-def test_optima_that_cannot_be_clear_are_not(d):
-    """The rule that spares refining is implied by that of what is clear, with noise and without."""
-    rng = np.random.default_rng(d)
-    mixed = subspace_mixture(1000, 2, d, 2, rng)[0]
-    seen = set()
-    for rows in (rng.standard_normal((1000, d)), mixed):
-        for epsilon in (0.3, 10.0):
-            sketch = MomentSketch.of(rows, degree=4).release(epsilon, 1e-6, random_state=1)
-            optima = find_optima(sketch, 2, 2, np.random.default_rng(0))
-            is_possible = may_be_detected(optima)
-            seen.add(is_possible)
-            assert is_possible or not is_detected(optima.refined(np.random.default_rng(0))).all()
-    assert seen == {False, True}
