@@ -42,10 +42,10 @@ class FeatureSketcher:
         )
 
     def promise(self, share: float):
-        from privclust.sketches import promise
+        from privclust.sketches._release import measurement
 
-        unit = unit_of_records(self._args)
-        return promise(self._n_measurements, self.n_numbers, **self._terms(share), unit=unit)
+        noise = measurement(self._n_measurements, self.n_numbers, **self._terms(share))
+        return noise.promise(unit=unit_of_records(self._args))
 
     def add(self, rows, groups, file) -> None:
         """Add rows that count; without privacy, refuse those too large for the frequencies."""

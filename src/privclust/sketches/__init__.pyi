@@ -1,5 +1,4 @@
 from ._feature_sums import FeatureSums as FeatureSums
-from ._feature_sums import sketch as sketch
 from ._frequencies import draw_frequencies as draw_frequencies
 from ._frequencies import estimate_variance as estimate_variance
 from ._moment_sketch import MomentSketch as MomentSketch
@@ -7,7 +6,6 @@ from ._noise import laplace_noise as laplace_noise
 from ._noise import sensitivities as sensitivities
 from ._release import corrected_sigma_xi as corrected_sigma_xi
 from ._release import printed_sigma_xi as printed_sigma_xi
-from ._release import promise as promise
 from ._release import release as release
 from ._release import scrambled as scrambled
 from ._sketch import Sketch as Sketch

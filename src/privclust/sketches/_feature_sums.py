@@ -428,46 +428,6 @@ def _aligned_zeros(shape, dtype):
     return memory[start : start + n_bytes].view(dtype).reshape(shape)
 
 
-def sketch(X: ArrayLike, frequencies: ArrayLike, *, n_threads: int = 1) -> np.ndarray:
-    r"""Sketch a data set, without noise: eq. (2) of the paper.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Records in the rows, at least one; float32 is computed in float32, other types in float64.
-    frequencies : array-like of shape (n_features, m)
-        Frequencies omega_j in the columns.
-    n_threads : int, default 1
-        Number of threads; it does not change the result.
-
-    Returns
-    -------
-    ndarray of shape (m,), complex128
-        ``z = 1/n sum_i exp(i Omega' x_i) / sqrt(m)``.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not match, X is empty or a value is not finite.
-
-    References
-    ----------
-    V. Schellekens et al., "Differentially private compressive k-means", ICASSP 2019, eq. (2).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from privclust.sketches._feature_sums import sketch
-    >>> z = sketch([[0.0], [np.pi]], [[0.0, 1.0, 2.0, 4.0]])
-    >>> np.abs(z).round(9).tolist()
-    [0.5, 0.0, 0.5, 0.5]
-    """
-    sums = FeatureSums(frequencies, n_threads=n_threads).add(X)
-    if not sums.n_samples:
-        raise ValueError("X must have at least one row, got none")
-    return sums.values / (sums.n_samples * np.sqrt(sums.frequencies.shape[1]))
-
-
 def _check_frequencies(frequencies):
     """Return a checked copy of the frequencies as float64 (n_features, m)."""
     frequencies = np.array(frequencies)

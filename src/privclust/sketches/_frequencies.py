@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer, check_option, check_real
-from privclust.sketches._feature_sums import sketch
+from privclust.sketches._sketch import Sketch
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.1, 7.0  # of "log_uniform"
@@ -186,7 +186,7 @@ def _fitted_factor(X, variance, rng):
     """Return the ratio of the fitted variance and the variance that frequencies are drawn at."""
     n, d = X.shape
     frequencies = draw_frequencies(d, _PILOT_FREQUENCIES, variance=variance, random_state=rng)
-    squares = _PILOT_FREQUENCIES * np.abs(sketch(X, frequencies)) ** 2
+    squares = _PILOT_FREQUENCIES * np.abs(Sketch.of(X, frequencies).values) ** 2
     moduli = np.sqrt(np.maximum(n * squares - 1.0, 0.0) / max(n - 1, 1))
     radii = variance * (frequencies**2).sum(axis=0)  # R^2
     order = np.argsort(radii).reshape(-1, _FREQUENCIES_OF_BLOCK)

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
-from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy import Neighbours
 from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
-from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import laplace_noise, sensitivities
@@ -108,53 +107,6 @@ def release(
     return sketch._noted(noisy) if share == 1.0 else noisy
 
 
-def promise(
-    n_measurements: int,
-    n_frequencies: int,
-    epsilon: float,
-    delta: float = 0.0,
-    *,
-    noise: str = "auto",
-    neighbours: str = "replace_one",
-    share: float = 1.0,
-    seeded: bool = False,
-    unit: str = ROW,
-) -> Guarantee:
-    """Return the guarantee of `release` for a sketch of this size.
-
-    Parameters
-    ----------
-    n_measurements : int
-        r, from 1 to m.
-    n_frequencies : int
-        m.
-    epsilon, delta, noise, neighbours, share
-        As for `release`.
-    seeded : bool
-        Whether the noise will come from a seed.
-    unit : {"row", "group"}
-        Kind of the records.
-
-    Returns
-    -------
-    privclust.privacy.Guarantee
-
-    Raises
-    ------
-    ValueError
-        As in `release`.
-
-    Examples
-    --------
-    >>> promise(100, 100, 1.0).epsilon
-    1.0
-    """
-    how: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
-    return measurement(n_measurements, n_frequencies, epsilon, delta, **how).promise(
-        seeded=seeded, unit=unit
-    )
-
-
 def measurement(
     n_measurements: int,
     n_frequencies: int,
@@ -165,7 +117,7 @@ def measurement(
     neighbours: str = "replace_one",
     share: float = 1.0,
 ) -> SketchMeasurement:
-    """Return the noise of `release`; parameters and errors are those of `promise`."""
+    """Return the noise of `release` for r of m features; other parameters and errors as there."""
     check_real("epsilon", epsilon)
     Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)

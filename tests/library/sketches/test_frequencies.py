@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privclust.sketches import draw_frequencies, estimate_variance, sketch
+from privclust.sketches import Sketch, draw_frequencies, estimate_variance
 
 FALSE_ALARM = 1e-4  # of each statistical test here
 
@@ -70,7 +70,8 @@ def test_energy_of_the_papers_sketches(law, variance, expected):
     energies = []
     for seed in range(8):
         frequencies = draw_frequencies(10, 1000, variance=variance, law=law, random_state=seed)
-        energies.append((np.abs(sketch(mixture(10, 10, 5000, seed), frequencies)) ** 2).sum())
+        of_rows = Sketch.of(mixture(10, 10, 5000, seed), frequencies)
+        energies.append((np.abs(of_rows.values) ** 2).sum())
     error = np.std(energies, ddof=1) / np.sqrt(8) + 0.005  # the rounding of the printed number
     assert abs(np.mean(energies) - expected) < 4.0 * error
 
