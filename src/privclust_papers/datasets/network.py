@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from privclust.core.packages import require
@@ -43,7 +44,7 @@ def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
     return md5
 
 
-def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
+def why_failed(error: Any, timeout: tuple[float, float]) -> str:
     """Return the reason of a failed download in a few words; `timeout` is that of `download`."""
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError) and error.response is not None:
