@@ -305,7 +305,7 @@ def test_a_damaged_archive_is_not_compared(honest):
 def compared(path, output):
     """What comes out for an output of an archive, held against what the honest run made."""
     crate = read_crate(path)
-    findings = compare_outputs(crate, [crate.makers[output]], Path("."), {})
+    findings = compare_outputs(crate, [crate.makers[output]], Path("."))
     return {finding.name: (finding.outcome, finding.detail) for finding in findings}
 
 

@@ -1,7 +1,6 @@
 """The workflow as a whole: reruns, cores, blocks, bad configs."""
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -81,14 +80,6 @@ def test_a_named_target_is_made_alone(finished, new_project):
 def test_an_edit_reruns_what_depends_on_it(finished_copy, path, pattern, new, rules):
     finished_copy.edit(path, pattern, new)
     assert set(finished_copy.planned()) == rules
-
-
-def test_a_comment_in_a_figure_redraws_that_figure_alone(finished_copy):
-    begin = "with canvas(9.5, 8.2, results.trials) as figure:"
-    finished_copy.edit(
-        "src/privclust_papers/mtsc/figures.py", re.escape(begin), f"{begin}  # inches"
-    )
-    assert finished_copy.planned() == {"draw": 1, "index": 1, "all": 1}
 
 
 def test_an_edited_method_refits_that_method_alone(finished_copy):

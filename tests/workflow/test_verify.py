@@ -94,12 +94,12 @@ def test_what_lies_between_two_drawn_jobs_is_not_done_again(made_up, monkeypatch
     jobs = {job.rule: job for job in crate.jobs}
     ends, compare, said = (jobs["verdicts"], jobs["prepare"]), recomputation.compare_outputs, []
 
-    def listening(crate, jobs, scratch, tolerances):
+    def listening(crate, jobs, scratch, tolerance):
         said.extend(path.read_text() for path in scratch.glob(".snakemake/log/*.log"))
-        return compare(crate, jobs, scratch, tolerances)
+        return compare(crate, jobs, scratch, tolerance)
 
     monkeypatch.setattr(recomputation, "compare_outputs", listening)
-    outcome = Verification(crate, Draw(ends, (jobs["fetch"],)), 0, 1.0, {})
+    outcome = Verification(crate, Draw(ends, (jobs["fetch"],)), 0, 1.0)
     recomputation.recompute(crate, config, outcome)
     assert {finding.outcome for finding in outcome.findings} == {"same bytes"}
     assert len(outcome.redone) == 3

@@ -28,7 +28,6 @@ rule draw:
         runtime=JOBS.runtime,
     params:
         spec=JOBS.draw_spec,
-        definition=JOBS.draw_definition,
     message:
         "Drawing {wildcards.target}"
     script:

@@ -67,24 +67,20 @@ def _found(table: pd.DataFrame, tool: str) -> str:
 
 def faults_table(trials: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each tool and fault, with faults in the order of the collection."""
-    order = {name: place for place, name in enumerate(FAULTS)}
-    rows = []
-    for trial in trials.to_dict("records"):
-        words = {UNSEEN: "cannot tell", UNKNOWN: "", 0.0: "not found", 1.0: "found"}
-        verdict = words[trial["found"]]
-        rows.append(
-            {
-                "method": trial["method"],
-                "fault": trial["fault"],
-                "about": FAULTS[trial["fault"]].about,
-                "claimed_epsilon": trial["claimed_epsilon"],
-                "verdict": verdict,
-                "epsilon_at_least": trial["epsilon_bound"],
-                "runs": int(trial["runs"]),
-                "is_twin_convicted": bool(trial["twin_found"]),
-            }
-        )
-    table = pd.DataFrame(rows)
+    words = {UNSEEN: "cannot tell", UNKNOWN: "", 0.0: "not found", 1.0: "found"}
+    table = pd.DataFrame(
+        {
+            "method": trials["method"],
+            "fault": trials["fault"],
+            "about": [FAULTS[name].about for name in trials["fault"]],
+            "claimed_epsilon": trials["claimed_epsilon"],
+            "verdict": trials["found"].map(words),
+            "epsilon_at_least": trials["epsilon_bound"],
+            "runs": trials["runs"].astype(int),
+            "is_twin_convicted": trials["twin_found"].astype(bool),
+        }
+    )
+    order = list(FAULTS)
     return table.sort_values(
-        "fault", key=lambda names: names.map(order), kind="stable"
-    ).reset_index(drop=True)
+        "fault", key=lambda names: names.map(order.index), kind="stable", ignore_index=True
+    )

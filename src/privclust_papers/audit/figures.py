@@ -18,7 +18,7 @@ from privclust_papers.pipeline.words import (
     CONSISTENT,
     VIOLATED,
 )
-from privclust_papers.report.drawing.panels import caption, put_table
+from privclust_papers.report.drawing.panels import caption, table_drawing, ticks_at
 from privclust_papers.report.drawing.style import BELOW, Drawing, MethodStyle, Results, canvas
 
 FAMILIES = {
@@ -67,27 +67,24 @@ def mechanisms(results: Results) -> Drawing:
 
 def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each case: the claim, the bounds, the verdict in words, the time."""
-    cpu_seconds = dict(zip(costs["method"], costs["cpu_seconds"], strict=True))
-    rows = []
-    for trial in trials.to_dict("records"):
-        group = _group(trial["method"], trial["label"])
-        claimant = "you" if group == _OWN else CLAIMANTS[int(trial["claimant"])]
-        rows.append(
-            {
-                "method": trial["method"],
-                "paper": group,
-                "case": trial["label"],
-                "claim_by": claimant,
-                "claimed_epsilon": trial["claimed_epsilon"],
-                "claimed_delta": trial["claimed_delta"],
-                "epsilon_at_least": trial["epsilon_bound"],
-                "delta_at_least": trial["delta_bound"],
-                "verdict": _in_words(trial),
-                **{name: int(trial[name]) for name in _COUNTS},
-                "cpu_seconds": round(cpu_seconds[trial["method"]], 1),
-            }
-        )
-    return pd.DataFrame(rows)
+    cpu_seconds = costs.set_index("method")["cpu_seconds"].round(1)
+    groups = list(map(_group, trials["method"], trials["label"]))
+    claimants = [CLAIMANTS[int(number)] for number in trials["claimant"]]
+    return pd.DataFrame(
+        {
+            "method": trials["method"],
+            "paper": groups,
+            "case": trials["label"],
+            "claim_by": np.where(np.array(groups) == _OWN, "you", claimants),
+            "claimed_epsilon": trials["claimed_epsilon"],
+            "claimed_delta": trials["claimed_delta"],
+            "epsilon_at_least": trials["epsilon_bound"],
+            "delta_at_least": trials["delta_bound"],
+            "verdict": list(map(_in_words, trials.to_dict("records"))),
+            **{name: trials[name].astype(int) for name in _COUNTS},
+            "cpu_seconds": trials["method"].map(cpu_seconds),
+        }
+    )
 
 
 def _group(method: str, label: str) -> str:
@@ -157,9 +154,7 @@ def sweeps(results: Results) -> Drawing:
             axis.axhline(trials["claimed_epsilon"].iloc[0], color="#000000", linewidth=1.2)
             axis.set_title(_PAIRS[pair])
             axis.set_xscale("log", base=2)
-            ticks = sorted(trials["n_sweeps"].unique())
-            axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-            axis.minorticks_off()
+            ticks_at(axis, trials["n_sweeps"].unique())
             axis.set_xlabel("sweeps")
             axis.set_ylim(bottom=-0.04 * axis.get_ylim()[1])
         axes[0].set_ylabel("ε, nats")
@@ -244,30 +239,23 @@ def sensitivities(results: Results) -> Drawing:
     """The largest change of a statistic found, compared with its stated sensitivity."""
     (trials,) = results.trials.values()
     table = sensitivities_table(trials)
-    with canvas(_WIDTH, 0.19 * len(table) + 1.0, results.trials) as figure:
-        put_table(figure.subplots(), table, _WIDTH)
-        caption(
-            figure,
-            "Largest change of a statistic between neighbours that a search found, and the stated "
-            "sensitivity. A ratio of 1 means that the stated bound cannot be improved.",
-        )
-    return Drawing(figure, table)
+    text = (
+        "Largest change of a statistic between neighbours that a search found, and the stated "
+        "sensitivity. A ratio of 1 means that the stated bound cannot be improved."
+    )
+    return table_drawing(results, table, table, text, (_WIDTH, 0.19 * len(table) + 1.0))
 
 
 def sensitivities_table(trials: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each stated sensitivity."""
-    rows = []
-    for trial in trials.to_dict("records"):
-        exceeded = trial["exceeds"] > 1e-9
-        rows.append(
-            {
-                "statistic": trial["about"],
-                "stated_by": CLAIMANTS[int(trial["claimant"])],
-                "largest_found": trial["largest"],
-                "stated": trial["bound"],
-                "ratio": trial["ratio"],
-                "verdict": "exceeded" if exceeded else "not exceeded",
-                "pairs": int(trial["tried"]),
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {
+            "statistic": trials["about"],
+            "stated_by": [CLAIMANTS[int(number)] for number in trials["claimant"]],
+            "largest_found": trials["largest"],
+            "stated": trials["bound"],
+            "ratio": trials["ratio"],
+            "verdict": np.where(trials["exceeds"] > 1e-9, "exceeded", "not exceeded"),
+            "pairs": trials["tried"].astype(int),
+        }
+    )

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from privclust.core.validation import check_option
 from privclust_audit.black_box import numerical_sensitivity
 from privclust_papers.audit.cases.sensitivities import STATEMENTS
 from privclust_papers.audit.data import audit_trial
@@ -23,13 +22,13 @@ def sensitivity_trial(
 ) -> TrialData:
     """Return a trial for one of `STATEMENTS`, at the ``cost`` of `audit_trial`, without data."""
     data, name = audit_trial(point, trial, streams, dataset), point["statement"]
-    check_option("statement", name, tuple(STATEMENTS))
     return replace(data, facts={"about": STATEMENTS[name][0]}, extra={**data.extra, **point})
 
 
 def search_sensitivity(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     """Search for neighbours with a change above the stated sensitivity."""
-    case = STATEMENTS[data.extra["statement"]][1]()
+    _, case_class, *arguments = STATEMENTS[data.extra["statement"]]
+    case = case_class(*arguments)
     n_trials = max(case.least_trials, round(data.extra["cost"] * case.trials))
     if hasattr(case, "search"):
         largest = case.search(streams.get("noise"), n_trials)

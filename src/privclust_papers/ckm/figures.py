@@ -31,7 +31,14 @@ from privclust_papers.ckm.panels import (
     strip,
 )
 from privclust_papers.pipeline.words import is_substitute
-from privclust_papers.report.drawing.panels import caption, cell, counted, outside_note, put_table
+from privclust_papers.report.drawing.panels import (
+    caption,
+    cell,
+    counted,
+    outside_note,
+    put_table,
+    table_drawing,
+)
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _WIDTH = 9.5
@@ -236,11 +243,9 @@ def statements(results: Results) -> Drawing:
     table = table[table["n"] > 0]
     same = [name for name in ("method", "label", "metric") if table[name].nunique() == 1]
     shown = table.drop(columns=[*{"method", "std", "q25", "q75", *same}])
-    with canvas(_WIDTH, 0.9 + 0.24 * max(len(shown), 2), results.trials) as figure:
-        put_table(figure.subplots(), shown, _WIDTH)
-        metric = f"{_spaced(table['metric'].iloc[0])}: " if "metric" in same else ""
-        caption(figure, f"{metric}statistics over {counted(trials)}")
-    return Drawing(figure, table)
+    metric = f"{_spaced(table['metric'].iloc[0])}: " if "metric" in same else ""
+    text = f"{metric}statistics over {counted(trials)}"
+    return table_drawing(results, table, shown, text, (_WIDTH, 0.9 + 0.24 * max(len(shown), 2)))
 
 
 scale = statements  # the same table of other numbers
@@ -255,10 +260,8 @@ def costs(results: Results) -> Drawing:
     shown = table.assign(column=named, cell=table["mean"].map("{:.3f}".format))
     wide = shown.pivot(index="label", columns="column", values="cell")
     wide = wide.loc[list(dict.fromkeys(shown["label"])), list(dict.fromkeys(named))].reset_index()
-    with canvas(_WIDTH, 1.0 + 0.24 * len(wide), results.trials) as figure:
-        put_table(figure.subplots(), wide, _WIDTH)
-        caption(figure, f"Means of {counted_on(trials)}, on one machine")
-    return Drawing(figure, table)
+    text = f"Means of {counted_on(trials)}, on one machine"
+    return table_drawing(results, table, wide, text, (_WIDTH, 1.0 + 0.24 * len(wide)))
 
 
 def decoders(results: Results) -> Drawing:
@@ -398,14 +401,11 @@ def many_sizes(results: Results) -> Drawing:
     wide = shown.pivot(index=keys, columns="label", values="cell").fillna("n/a")
     wide = wide[list(dict.fromkeys(shown["label"]))].reset_index()
     wide = wide.rename(columns={"n_clusters": "k", "n_features": "d"})
-    with canvas(_WIDTH, 1.0 + 0.22 * len(wide), results.trials) as figure:
-        put_table(figure.subplots(), wide, _WIDTH)
-        caption(
-            figure,
-            "SSE relative to Lloyd's k-means from the true means: median (worst) of "
-            f"{counted_on(trials)}. Add/remove-one neighbours, delta = 1e-6.",
-        )
-    return Drawing(figure, table)
+    text = (
+        "SSE relative to Lloyd's k-means from the true means: median (worst) of "
+        f"{counted_on(trials)}. Add/remove-one neighbours, delta = 1e-6."
+    )
+    return table_drawing(results, table, wide, text, (_WIDTH, 1.0 + 0.22 * len(wide)))
 
 
 def _median_and_worst(table: pd.DataFrame) -> np.ndarray:

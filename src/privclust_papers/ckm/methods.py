@@ -41,7 +41,6 @@ r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
 _SNR_TOLERANCE = 0.1  # relative change of an SNR that rounding r to an integer may cause
 # least SNR m / (k d) and m / (k d) at which the paper calls recovery successful
 _SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
-DECODERS = ("clompr", "gaussian", "gaussian_shared")
 _TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
 
 Noisy = Callable[[Sketch, np.random.Generator], Sketch]
@@ -110,7 +109,7 @@ class Sketching:
     # the init stream draws frequencies, then masks; the noise stream noise, then starts
     streams: TrialStreams
     m_factor: float = 10.0  # m / (k d)
-    decoder: str = "clompr"  # {"clompr", "gaussian", "gaussian_shared"}
+    decoder: str = "clompr"
     n_init: int | None = None  # most starts of the decoder; None for its default
 
     @property
@@ -135,7 +134,7 @@ class Sketching:
 
     def centers(self, n_measurements: int | None, noisy: Noisy) -> np.ndarray:
         """Return centers from the noisy sketch, or NaN without measurements."""
-        check_option("decoder", self.decoder, DECODERS)
+        check_option("decoder", self.decoder, ("clompr", "gaussian", "gaussian_shared"))
         k, n_drawn = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
         m = self.n_frequencies
         if m > n_drawn:
@@ -184,8 +183,8 @@ def kmeans_at_snr(
     is neither noise nor masks. Centers are NaN if the SNR differs by more than 10 %, since r is an
     integer or a value is out of range. `m_factor` and `decoding` are those of `Sketching`.
 
-    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (6) with the integer r;
-    ``regime``: 0 below m = k d, 2 if the paper calls the reconstruction successful, 1 otherwise.
+    Returns ``centers`` (n_clusters, n_features); ``regime``: 0 below m = k d, 2 if the paper calls
+    the reconstruction successful, 1 otherwise.
     """
     sketching = Sketching(data, streams, m_factor, **decoding)
     n, m, factor = sketching.n_samples, sketching.n_frequencies, sketching.factor
@@ -201,7 +200,6 @@ def kmeans_at_snr(
         regime = _RECOVERABLE
     return {
         "centers": sketching.centers(r, lambda s, rng: scrambled(s, noise, random_state=rng)),
-        "snr_attained": np.float64(math.nan if r is None else attained_snr(r / m, noise, n)),
         "regime": np.float64(regime),
     }
 
@@ -223,9 +221,9 @@ def kmeans_on_devices(
     `privclust.sketches.corrected_sigma_xi`), for replace-one; or, with `delta` > 0, Gaussian noise
     on one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
-    Returns ``centers`` (n_clusters, n_features); ``snr_attained``, by eq. (7), and ``of_masks``,
-    the variance that masks add to a sketch relative to that of its noise (both NaN for Gaussian
-    noise); ``regime``, see `privclust_papers.ckm.data.budget_regime`.
+    Returns ``centers`` (n_clusters, n_features); ``of_masks``, the variance that masks add to a
+    sketch relative to that of its noise, by eq. (6) (NaN for Gaussian noise); ``regime``, see
+    `privclust_papers.ckm.data.budget_regime`.
     """
     if delta > 0.0 and n_devices > 1:
         raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")
@@ -245,15 +243,13 @@ def kmeans_on_devices(
         sums = first.sums + parts.sum(axis=0).view(np.complex128)
         return replace(first, sums=sums, noise=replace(first.noise, n_parts=n_devices))
 
-    attained = of_masks = math.nan
+    of_masks = math.nan
     if not delta:
-        sigma_xi = corrected_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
-        attained = attained_snr(r / m, sigma_xi, n)
         # eq. (6): masks add (1 / alpha_r - 1) / n to the variance, noise sigma_xi^2 / (alpha_r n)
+        sigma_xi = corrected_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
         of_masks = (1.0 - r / m) / sigma_xi**2
     return {
         "centers": sketching.centers(r, noisy),
-        "snr_attained": np.float64(attained),
         "of_masks": np.float64(of_masks),
         "regime": budget_regime(epsilon),
     }

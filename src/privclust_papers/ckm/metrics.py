@@ -23,7 +23,7 @@ def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     relative to Lloyd's algorithm from the true means, or NaN. ``missed``: 1 if `relative_sse`
     exceeds 1.2, else 0; a mean below 0.5 means that the median succeeds. ``recovered``: 1 minus
     ``missed``. ``possible``: 0 if the method could not be run; other values are then NaN.
-    ``snr_attained``, ``of_masks`` and ``regime``: outputs of the method, or NaN.
+    ``of_masks`` and ``regime``: outputs of the method, or NaN.
     """
     reference, centers = data.extra["reference"], outputs["centers"]
     sse = np.nan
@@ -37,7 +37,6 @@ def evaluate_clusters(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
         "missed": float(relative > SUCCESS) if possible else np.nan,
         "recovered": float(relative <= SUCCESS) if possible else np.nan,
         "possible": float(possible),
-        "snr_attained": float(outputs.get("snr_attained", np.nan)),
         "of_masks": float(outputs.get("of_masks", np.nan)),
         "regime": float(outputs.get("regime", np.nan)),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import secrets
 from pathlib import Path
 
@@ -50,28 +49,18 @@ def add_to(commands) -> None:
     )
     add(
         "--tolerance",
-        type=_tolerance,
-        action="append",
-        default=[],
-        metavar="KIND=R",
-        help="largest relative difference of numbers in results of a kind: data, features, shared, "
-        "fit, metrics or table; may be given several times; default: none",
+        type=number,
+        default=0.0,
+        metavar="R",
+        help="largest relative difference of numbers; default: 0",
     )
     add("--checker", default="", metavar="NAME", help="name of the checker, for the certificate")
 
 
-def _tolerance(text: str) -> tuple[str, float]:
-    from privclust_papers.report.verification import KINDS
-
-    kind, _, value = text.partition("=")
-    if kind not in KINDS or not value or number(value) < 0:
-        raise argparse.ArgumentTypeError(
-            f"must be KIND=R with R at least 0 and KIND one of {', '.join(KINDS)}, got {text!r}"
-        )
-    return kind, number(value)
-
-
 def _run(args) -> int:
+    if args.tolerance < 0:
+        args.usage_error("--tolerance must be at least 0")
+
     from privclust.core.printable import printable
     from privclust_papers.report import verification
     from privclust_papers.report.crate_file import CrateError, read_crate
@@ -92,7 +81,7 @@ def _run(args) -> int:
             f"them, {verification.cost_of(*drawn.jobs):,.1f} CPU s in the run"
         )
         Path(_FOLDER).mkdir(exist_ok=True)
-        draw = drawn, chosen, args.minutes, dict(args.tolerance)
+        draw = drawn, chosen, args.minutes, args.tolerance
         checked = verification.Verification(crate, *draw)
         recompute(crate, config, checked)
     except CrateError as error:

@@ -4,5 +4,5 @@ A reader ``read(path)``, or ``read_part(path)`` for a part, takes the path of th
 returns arrays by name. It raises a `DataError`, with the name of the file, if the file is damaged,
 incomplete or of other content, and an ImportError if a package is missing. A generator
 ``generate(seed)`` returns the same arrays; its result is a function of the seed, an integer of at
-least 0. It raises a ValueError if a number is out of range.
+least 0.
 """

@@ -1,11 +1,13 @@
-"""Sequential reading of files in tar archives and unpacked folders."""
+"""Sequential reading of files in archives and unpacked folders."""
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import os
 import re
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from privclust_papers.datasets.registry import damaged
 
 _Place = str | os.PathLike[str]
 _Opener = Callable[[], Any]  # returns a binary file
+_BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Member:
 
 
 def members(path: _Place, pattern: str) -> Iterator[Member]:
-    """Yield files of a tar archive, compressed or not, or of an unpacked folder.
+    """Yield files of a zip or tar archive, compressed or not, or of an unpacked folder.
 
     The names of the files, without leading folders, match the regular expression `pattern`. Raises
     a DataError if the archive is damaged.
@@ -58,12 +61,20 @@ def members(path: _Place, pattern: str) -> Iterator[Member]:
             yield from _matching(path, _of_folder(Path(path)), pattern)
             return
         with open(path, "rb") as file:
-            yield from _matching(path, _of_tar(file), pattern)
+            is_zip = file.read(2) == b"PK"  # also for a truncated archive
+            file.seek(0)
+            yield from _matching(path, (_of_zip if is_zip else _of_tar)(file), pattern)
 
 
 def read_members(path: _Place, pattern: str) -> dict[str, bytes]:
     """Return the contents of the files of `members`, by name."""
     return {member.name: member.read() for member in members(path, pattern)}
+
+
+def content_digest(files: Mapping[str, bytes]) -> str:
+    """Return the SHA-256 over the sorted lines ``"<name> <SHA-256 of the file>\\n"``."""
+    lines = sorted(f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in files.items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def fill(found: Iterator[Member], places: Mapping[str, np.ndarray]) -> None:
@@ -78,25 +89,23 @@ def fill(found: Iterator[Member], places: Mapping[str, np.ndarray]) -> None:
 
 
 def numbered_lines(
-    path: _Place, name: str, contents: Mapping[str, bytes], n_values: int | None
+    path: _Place, name: str, contents: Mapping[str, bytes], n_values: int
 ) -> dict[int, list[str]]:
     """Parse a text file of an archive with lines of a number and `n_values` values.
 
-    Values are separated by spaces; with `n_values` None there is one value, which may contain
-    spaces. Raises a DataError that names the archive `path` if the file is missing or a line is
-    malformed.
+    Raises a DataError that names the archive `path` if the file is missing or a line is malformed.
     """
     if name not in contents:
         raise damaged(path, f"has no {name}")
     table = {}
     for line in contents[name].decode("utf-8", "replace").splitlines():
         number, _, rest = line.strip().partition(" ")
-        values = [rest] if n_values is None else rest.split()
-        if not number.isdigit() or not rest or (n_values and len(values) != n_values):
+        values = rest.split()
+        if not number.isdigit() or len(values) != n_values:
             raise damaged(
                 path,
                 f"{name} has the line {line[:80]!r}; it must be a number and "
-                f"{n_values or 'one'} value(s), separated by spaces",
+                f"{n_values} value(s), separated by spaces",
             )
         table[int(number)] = values
     return table
@@ -107,8 +116,8 @@ def _whole(archive: _Place) -> Iterator[None]:
     """Convert errors from reading a damaged archive to a DataError."""
     try:
         yield
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError) as error:
-        raise damaged(archive, f"not a whole tar archive ({error})") from error
+    except _BROKEN as error:
+        raise damaged(archive, f"not a whole archive ({error})") from error
 
 
 def _matching(
@@ -131,6 +140,12 @@ def _of_tar(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
         for member in archive:
             if member.isfile():
                 yield member.name, member.size, partial(archive.extractfile, member)
+
+
+def _of_zip(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
+    with zipfile.ZipFile(stream) as archive:
+        for entry in archive.infolist():
+            yield entry.filename, entry.file_size, partial(archive.open, entry)
 
 
 def _read_into(place: np.ndarray, file: Any) -> None:

@@ -19,6 +19,15 @@ def wrong_line(where: object, number: int, line: bytes, expected: str) -> DataEr
     return damaged(where, f"line {number}: got {line[:80]!r}; it must be {expected}")
 
 
+def lines_of(path: str | os.PathLike[str], opened: Callable[..., Any] = open) -> list[bytes]:
+    """Return the lines of a text file; `opened` opens a compressed one."""
+    try:
+        with opened(path, "rb") as file:
+            return file.read().splitlines()
+    except (OSError, EOFError) as error:
+        raise damaged(path, f"cannot be read ({error})") from error
+
+
 def rows_of_numbers(
     path: str | os.PathLike[str],
     lines: Iterable[bytes],

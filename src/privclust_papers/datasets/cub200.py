@@ -30,27 +30,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Returns ``images`` (JPEG files), ``offsets``, ``boxes``, ``y``, ``train``, ``names`` and
     ``files`` as `privclust.features.images` describes; 11,788 images in the order of
-    ``images.txt``.
-    """
-    return _read(path)
-
-
-def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read all 11,788 photographs, cropped to their boxes and reduced in size.
-
-    The path is a tar archive or folder with the official lists and ``images.tar.gz``, which holds
-    ``images/<class>/<file>.jpg``. Returns arrays as `read`, without ``boxes``, since those of
-    ``bounding_boxes.txt`` are in pixels of the originals.
-    """
-    arrays = _read(path)
-    del arrays["boxes"]
-    return arrays
-
-
-def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the images in ``images.txt``, with the numbers of all 200 classes.
-
-    The archive is read twice, so that memory is limited to the images.
+    ``images.txt``. The archive is read twice, so that memory is limited to the images.
     """
     texts, sizes = {}, {}
     for member in _files(path, f"{_IMAGES}|{_TABLES}"):
@@ -96,6 +76,18 @@ def _read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         "names": encode_text([classes[number][0] for number in sorted(classes)]),
         "files": encode_text(names),
     }
+
+
+def read_crops(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read all 11,788 photographs, cropped to their boxes and reduced in size.
+
+    The path is a tar archive or folder with the official lists and ``images.tar.gz``, which holds
+    ``images/<class>/<file>.jpg``. Returns arrays as `read`, without ``boxes``, since those of
+    ``bounding_boxes.txt`` are in pixels of the originals.
+    """
+    arrays = read(path)
+    del arrays["boxes"]
+    return arrays
 
 
 def _files(path: str | os.PathLike[str], pattern: str) -> Iterator[Member]:

@@ -13,7 +13,6 @@ import os
 
 import numpy as np
 
-from privclust.core.validation import check_integer
 from privclust_papers.datasets._archives import read_members
 from privclust_papers.datasets._parsing import rows_of_numbers
 from privclust_papers.datasets.registry import damaged
@@ -57,7 +56,6 @@ def generate_real(seed: int) -> dict[str, np.ndarray]:
     birch2 is drawn from the published distribution: 100 normal clusters of variance 1, 2 pi apart
     along four cycles of a sine of amplitude 25. adult is six skewed columns, otherwise unrelated.
     """
-    check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     place = np.arange(_BIRCH_CLUSTERS)
     period = _BIRCH_CLUSTERS / _BIRCH_CYCLES
@@ -70,7 +68,6 @@ def generate_real(seed: int) -> dict[str, np.ndarray]:
 
 def generate_g2(seed: int) -> dict[str, np.ndarray]:
     """Draw the g2 sets: 1,024 rows about 500 and 600 each, with standard deviation 50."""
-    check_integer("seed", seed, minimum=0)
     sets = {}
     for d in G2:
         rng = np.random.default_rng([seed, d])
@@ -81,7 +78,6 @@ def generate_g2(seed: int) -> dict[str, np.ndarray]:
 
 def generate_scale(seed: int) -> dict[str, np.ndarray]:
     """Generate substitutes for SynthNew: clusters of sizes 1 to k with different covariances."""
-    check_integer("seed", seed, minimum=0)
     sets = {}
     for k, d in SCALE:
         rng = np.random.default_rng([seed, k, d])

@@ -6,14 +6,9 @@ H. Kaya, P. Tüfekci and E. Uzun, 2019; UCI Machine Learning Repository, set 551
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
-from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 
-from privclust.core.validation import check_integer
 from privclust_papers.datasets._archives import read_members
 from privclust_papers.datasets._parsing import rows_of_numbers
 from privclust_papers.datasets.registry import damaged
@@ -30,9 +25,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Raises a DataError if the archive is damaged, a file is missing, or a line is malformed.
     """
-    with open(path, "rb") if Path(path).is_file() else nullcontext() as file:
-        is_zip = file is not None and file.read(2) == b"PK"  # also for a truncated archive
-    files = _zipped(path) if is_zip else read_members(path, r"gt_\d+\.csv")
+    files = read_members(path, r"gt_\d+\.csv")
     parts = []
     for year in YEARS:
         if f"gt_{year}.csv" not in files:
@@ -41,17 +34,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     return {"X": np.concatenate(parts)}
 
 
-def _zipped(path):
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name.rpartition("/")[2]: archive.read(name) for name in archive.namelist()}
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise damaged(path, f"not a whole zip archive ({error})") from error
-
-
 def generate(seed: int) -> dict[str, np.ndarray]:
     """Generate a substitute of the same size: mixtures of five latent normal variables."""
-    check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     latent = rng.standard_normal((N_ROWS, 5)) @ rng.standard_normal((5, N_FEATURES))
     return {"X": latent + 0.3 * rng.standard_normal((N_ROWS, N_FEATURES))}

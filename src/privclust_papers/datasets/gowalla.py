@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from privclust.core.validation import check_integer
 from privclust_papers.datasets._parsing import wrong_line
 from privclust_papers.datasets.registry import damaged
 
@@ -117,8 +116,6 @@ def generate(seed: int, n_points: int = 101_920) -> dict[str, np.ndarray]:
     2 degrees). Cities are mostly in North America and Europe, like Gowalla's users. `n_points`, the
     number of distinct points, is by default that of `read_part`.
     """
-    check_integer("seed", seed, minimum=0)
-    check_integer("n_points", n_points, minimum=1)
     rng = np.random.default_rng(seed)
     cities = np.array(_CITIES)
     rings = np.array(_RINGS)

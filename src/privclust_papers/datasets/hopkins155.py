@@ -8,20 +8,17 @@ A sequence ``<name>`` is the MATLAB file ``<name>/<name>_truth.mat``. The downlo
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import re
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from privclust_papers.datasets._archives import content_digest, members
 from privclust_papers.datasets._parsing import matlab_variables
 from privclust_papers.datasets.registry import DataError, damaged
 
@@ -136,12 +133,13 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
     """Read and check the 155 sequences of the benchmark, sorted by name (by code point).
 
-    The path is a zip archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below
+    The path is an archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below
     any leading folders. Raises a DataError if it is incomplete, ``x`` or ``s`` of a sequence is
     missing or does not match, or there are not 120 sequences of two and 35 of three motions.
     """
     parts = [
-        (name, family_of(name), *parse_truth(name, content)) for name, content in _truth_files(path)
+        (name, family_of(name), *parse_truth(name, content))
+        for name, content in _truth_files(path).items()
     ]
     n_of = Counter(int(labels.max()) + 1 for _, _, _, labels in parts)
     if n_of != N_SEQUENCES:
@@ -160,10 +158,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     SHA-256 over the sorted lines ``"<name> <SHA-256 of <name>_truth.mat>\\n"`` of all sequences
     except ``dancing``, in UTF-8. The argument is that of `read_sequences`.
     """
-    lines = sorted(
-        f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _truth_files(path)
-    )
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return content_digest(_truth_files(path))
 
 
 def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -227,47 +222,15 @@ def unpack(arrays: Mapping[str, np.ndarray]) -> list[Sequence]:
     ]
 
 
-def _truth_files(path: str | os.PathLike[str]) -> list[tuple[str, bytes]]:
-    """Return (name, bytes) of the sequences' files in a directory or zip archive, by name."""
-    path = Path(path)
-    if path.is_dir():
-        members = [p.relative_to(path).as_posix() for p in path.rglob("*_truth.mat")]
-        return _contents(path, members, lambda member: (path / member).read_bytes())
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _contents(path, archive.namelist(), archive.read)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file", "fetch the data set first") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise damaged(path, _zip_problem(path, error)) from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def _contents(
-    path: Path, members: Iterable[str], read_member: Callable[[str], bytes]
-) -> list[tuple[str, bytes]]:
-    """Read the members ``[<folders>/]<name>/<name>_truth.mat`` of the folder with the most."""
-    trees: dict[str, dict[str, str]] = {}
-    for member in members:
-        match = re.fullmatch(r"(|.*/)([^/]+)/\2_truth\.mat", member)
-        if match and match[2] not in _EXCLUDED:
-            trees.setdefault(match[1], {})[match[2]] = member
+def _truth_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
+    """Return the files ``<name>/<name>_truth.mat`` of the folder with the most of them, by name."""
+    trees: dict[str, dict[str, bytes]] = {}
+    for member in members(path, r"(?:.*/)?([^/]+)/\2_truth\.mat"):
+        folder, name, _ = f"/{member.name}".rsplit("/", 2)
+        if name not in _EXCLUDED:
+            trees.setdefault(folder, {})[name] = member.read()
     if not trees:
         raise damaged(
             path, "holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155"
         )
-    tree = trees[max(sorted(trees), key=lambda prefix: len(trees[prefix]))]
-    return [(name, read_member(tree[name])) for name in sorted(tree)]
-
-
-def _zip_problem(path: Path, error: Exception) -> str:
-    with path.open("rb") as file:
-        start = file.read(4)
-    if start != b"PK\x03\x04":
-        return f"not a zip archive (it starts with {start!r})"
-    try:
-        zipfile.ZipFile(path).close()
-    except zipfile.BadZipFile:
-        return "the archive is truncated (its directory, at the end, is missing)"
-    return f"the archive is damaged ({error})"
+    return dict(sorted(max(trees.values(), key=len).items()))

@@ -8,7 +8,6 @@ therefore cut to a window by a rule that was fixed before any method was run (`w
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privclust_papers.datasets._archives import read_members
+from privclust_papers.datasets._archives import content_digest, read_members
 from privclust_papers.datasets._parsing import matlab_variables
 from privclust_papers.datasets.hopkins155 import Sequence, make_sequences, pack
 from privclust_papers.datasets.motion import generate_sequences
@@ -59,10 +58,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
 
     SHA-256 over the sorted lines ``"<file> <SHA-256 of the file>\\n"``. Arguments: see `read`.
     """
-    lines = sorted(
-        f"{name} {hashlib.sha256(data).hexdigest()}\n" for name, data in _clips(path).items()
-    )
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return content_digest(_clips(path))
 
 
 def window_of(

@@ -13,8 +13,7 @@ import os
 
 import numpy as np
 
-from privclust.core.validation import check_integer
-from privclust_papers.datasets._parsing import wrong_line
+from privclust_papers.datasets._parsing import lines_of, wrong_line
 from privclust_papers.datasets.registry import damaged
 
 N_ROWS, N_FEATURES, N_LETTERS = 20_000, 16, 26
@@ -53,7 +52,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     Each letter has a center, uniform in [3, 12]^16, and rows about it with a standard deviation of
     2, rounded and clipped to 0 to 15.
     """
-    check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     centers = rng.uniform(3.0, 12.0, (N_LETTERS, N_FEATURES))
     y = rng.integers(N_LETTERS, size=N_ROWS)
@@ -62,12 +60,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 
 def _lines(path):
-    try:
-        with open(path, "rb") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise damaged(path, f"cannot be read ({error})") from error
-    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    return [(number, line) for number, line in enumerate(lines_of(path), start=1) if line.strip()]
 
 
 def _row(path, number, line):

@@ -13,9 +13,7 @@ import os
 
 import numpy as np
 
-from privclust.core.validation import check_integer
-from privclust_papers.datasets._parsing import rows_of_numbers
-from privclust_papers.datasets.registry import damaged
+from privclust_papers.datasets._parsing import lines_of, rows_of_numbers
 
 N_RECORDS, N_COMPONENTS = 26_733, 10
 N_ACTIVE = 804
@@ -42,11 +40,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     Returns ``X``, shape (n, 10), float64: the components, not scaled; ``y``, shape (n,), int64: 1
     for an active compound, else 0. The published file has n = 26,733.
     """
-    try:
-        with bz2.open(path) as file:
-            lines = file.read().splitlines()
-    except (OSError, EOFError) as error:
-        raise damaged(path, f"not a whole bzip2 file ({error})") from error
+    lines = lines_of(path, bz2.open)
     expected = f"{N_COMPONENTS} finite numbers and a label 0 or 1, separated by commas"
     table = rows_of_numbers(path, lines, b",", _is_record, expected, "record")
     return {"X": table[:, :-1].copy(), "y": table[:, -1].astype(np.int64)}
@@ -59,7 +53,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     Gaussian groups, with decreasing scales like principal components. All are within the published
     ranges. 804 records are labelled 1.
     """
-    check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     first = -rng.gamma(_FIRST_SHAPE, _FIRST_SCALE, size=N_RECORDS)
     group = rng.choice(len(_GROUP_SHARES), size=N_RECORDS, p=_GROUP_SHARES)

@@ -12,9 +12,7 @@ import os
 
 import numpy as np
 
-from privclust.core.validation import check_integer
-from privclust_papers.datasets._parsing import rows_of_numbers
-from privclust_papers.datasets.registry import damaged
+from privclust_papers.datasets._parsing import lines_of, rows_of_numbers
 
 N_POINTS, N_CLUSTERS = 5_000, 15
 BEST_NICV = 0.00822959028045
@@ -29,13 +27,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
     Returns ``X``, shape (n, 2), float64: points in [-1, 1]^2. The published file has n = 5,000.
     """
-    try:
-        with open(path, "rb") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        raise damaged(path, f"cannot be read ({error})") from error
     expected = "two numbers in [-1, 1], separated by blanks"
-    return {"X": rows_of_numbers(path, lines, None, _is_point, expected, "point")}
+    return {"X": rows_of_numbers(path, lines_of(path), None, _is_point, expected, "point")}
 
 
 def generate(seed: int) -> dict[str, np.ndarray]:
@@ -44,7 +37,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     Centres are uniform in [-0.8, 0.8]^2, at least 0.3 from each other; each has the same number of
     points, with a standard deviation of 0.06 along both axes.
     """
-    check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     centres = _apart(rng)
     X = np.repeat(centres, -(-N_POINTS // N_CLUSTERS), axis=0)[:N_POINTS]

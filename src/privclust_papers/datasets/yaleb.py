@@ -13,7 +13,6 @@ import os
 
 import numpy as np
 
-from privclust.core.validation import check_integer
 from privclust_papers.datasets._parsing import matlab_variables
 from privclust_papers.datasets.registry import damaged
 
@@ -84,7 +83,6 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     with the spherical harmonics :math:`Y_j` of order at most 2, scaled to at most 255, with noise
     of 2 grey levels, and clipped to 0 .. 255. Numbers of images are those of the published set.
     """
-    check_integer("seed", seed, minimum=0)
     rng = np.random.default_rng(seed)
     images = [_person(int(count), rng) for count in N_IMAGES]
     return {

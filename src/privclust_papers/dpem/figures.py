@@ -19,7 +19,7 @@ from privclust_papers.report.drawing.panels import (
     counted,
     legend_above,
     outside_note,
-    put_table,
+    table_drawing,
     tell_hidden_curves,
 )
 from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
@@ -276,12 +276,15 @@ def fig3(results: Results) -> Drawing:
     }
     with canvas(9.5, 8.6, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
-        draw = partial(_quartiles, results, "epsilon", "nicv")
+        draw = partial(_quartiles, results)
         _two_panels(top, panels, draw, "privacy budget, epsilon", "NICV")
         _clusterings(bottom, results)
         caption(top, f"Median of {counted(trials)}, bands: quartiles.")
         caption(bottom, "Points and centers (stars) at epsilon = 0.01, NICV in brackets.")
-    return Drawing(figure, _quartile_table(trials, "epsilon", "nicv"))
+    groups = trials.groupby(["method", "label", "epsilon"], sort=False)["nicv"]
+    values = groups.quantile([0.25, 0.5, 0.75]).unstack()
+    values.columns = ["nicv_q25", "nicv_q50", "nicv_q75"]
+    return Drawing(figure, values.assign(n=groups.size()).reset_index())
 
 
 def _clusterings(figure: FigureBase, results: Results) -> None:
@@ -338,9 +341,8 @@ def table(results: Results) -> Drawing:
     (summary,) = results.summaries.values()
     points = [c for c in summary.columns if c not in _SUMMARY]
     wide = summary.pivot_table("mean", points, "metric", sort=False).reset_index()
-    with canvas(_WIDTH, 0.6 + 0.24 * len(wide), results.trials) as figure:
-        put_table(figure.subplots(), wide.drop(columns="method"), _WIDTH)
-    return Drawing(figure, wide)
+    shown = wide.drop(columns="method")
+    return table_drawing(results, wide, shown, "", (_WIDTH, 0.6 + 0.24 * len(wide)))
 
 
 _SUMMARY = ("metric", "n", "mean", "median", "std", "se", "min", "max")
@@ -366,10 +368,10 @@ def _likelihoods(results: Results, x: str, axis: Axes, methods: Sequence[str]) -
     axis.set_xscale("log")
 
 
-def _quartiles(results: Results, x: str, metric: str, axis: Axes, methods: Sequence[str]) -> None:
-    """Draw the median over trials with the interquartile range."""
+def _quartiles(results: Results, axis: Axes, methods: Sequence[str]) -> None:
+    """Draw the median NICV over trials with the interquartile range."""
     for part, label, style in _shown(results, methods):
-        values = part.groupby(x)[metric].quantile([0.25, 0.5, 0.75]).unstack()
+        values = part.groupby("epsilon")["nicv"].quantile([0.25, 0.5, 0.75]).unstack()
         axis.plot(values.index, values[0.5], **style.line, label=label)
         band = values[0.25], values[0.75]
         axis.fill_between(values.index, *band, color=style.color, alpha=0.12, linewidth=0)
@@ -392,10 +394,3 @@ def _curves_table(trials: pd.DataFrame, x: str) -> pd.DataFrame:
     if "worst" in trials:
         table["worst_of_all"] = groups["worst"].max()
     return table.assign(n=groups.size()).reset_index()
-
-
-def _quartile_table(trials: pd.DataFrame, x: str, metric: str) -> pd.DataFrame:
-    groups = trials.groupby(["method", "label", x], sort=False)[metric]
-    values = groups.quantile([0.25, 0.5, 0.75]).unstack()
-    values.columns = [f"{metric}_q{int(100 * q)}" for q in values.columns]
-    return values.assign(n=groups.size()).reset_index()

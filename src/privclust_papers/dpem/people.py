@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privclust.core.validation import check_integer, check_real
-
 CATEGORIES = ("single", "married", "divorced or widowed")
 """Marital status by the label that `map_points` gives."""
 
@@ -24,9 +22,6 @@ The box spans longitudes 5.5 .. 15.5 and latitudes 47 .. 55.5.
 
 MAP_RADIUS = float(np.hypot(5.0, 4.25))
 """Half the diagonal of that box in degrees: its corners have norm 1 after `to_unit_ball`."""
-
-N_PEOPLE = 104
-"""Number of people on the map, one of them far away."""
 
 _NORM_TOLERANCE = 1e-12
 _REGION_SPREAD = 0.3  # in degrees, of the far people
@@ -78,7 +73,6 @@ def map_points(
         Index into `CATEGORIES`.
     far : ndarray of shape (n_copies,), int64
     """
-    check_integer("n_copies", n_copies, minimum=1)
     places = (*_TOWNS, _Town(_FAR_REGION, _REGION_SPREAD, 1, CATEGORIES.index("married")))
     counts = [n_copies * place.n_people for place in places]
     centers = np.repeat([place.center for place in places], counts, axis=0)
@@ -92,10 +86,10 @@ def map_points(
 def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndarray:
     """Return points, shifted and scaled so that a public ball becomes the unit ball.
 
-    Center and radius must not depend on the points. Raises a ValueError if the shapes do not match,
-    the radius is out of range, or a point is not in the ball.
+    Center and radius must not depend on the points. Raises a ValueError if a point is not in the
+    ball.
     """
-    points, center = _fitting(points, center, radius)
+    points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)
     scaled = (points - center) / radius
     norms = np.linalg.norm(scaled, axis=1)
     outside = np.flatnonzero(~(norms <= 1 + _NORM_TOLERANCE))
@@ -109,17 +103,4 @@ def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndar
 
 def from_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndarray:
     """Undo `to_unit_ball`; the points, such as private means, need not be in the unit ball."""
-    points, center = _fitting(points, center, radius)
-    return center + radius * points
-
-
-def _fitting(points: ArrayLike, center: ArrayLike, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and center as arrays of matching shapes, or raise a ValueError."""
-    check_real("radius", radius)
-    points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)
-    if points.ndim != 2 or center.shape != points.shape[1:]:
-        raise ValueError(
-            "points must have shape (n, d) and center shape (d,), got "
-            f"{points.shape} and {center.shape}"
-        )
-    return points, center
+    return np.asarray(center, dtype=float) + radius * np.asarray(points, dtype=float)

@@ -19,11 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, ive, logsumexp, softmax
 
 from privclust.core.grassmann import residuals
-from privclust.core.validation import check_integer
-from privclust.privacy.accounting import check_epsilon
 
-MOST_ROWS = 7
-_NORM_ROUNDING = 1e-9
 _BLOCK_PAIRS = 1 << 14  # pairs of angles per block
 
 
@@ -38,12 +34,13 @@ def exact_chain(
     / 4} I_0(\epsilon (\lambda_1 - \lambda_2)/4)` with the eigenvalues of :math:`A_l = \sum_{z_i =
     l} x_i x_i'`.
 
-    `X` has at most 7 rows in the plane, of norms at most 1. `n_angles` is the size of the grid on
-    half a turn, None for 16 + 10 sqrt(epsilon n_samples), where only rounding errors remain. The
-    matrix (2^n, 2^n) has the probability of labels z' (column) a sweep after z (row); bit i of an
-    index is the label of row i. Raises a ValueError if a parameter is out of its range.
+    `X` has a few rows in the plane, of norms at most 1. `n_angles` is the size of the grid on half
+    a turn, None for 16 + 10 sqrt(epsilon n_samples), where only rounding errors remain. The matrix
+    (2^n, 2^n) has the probability of labels z' (column) a sweep after z (row); bit i of an index is
+    the label of row i.
     """
-    X, n_angles = _checked(X, epsilon, n_angles)
+    X = np.asarray(X, dtype=np.float64)
+    n_angles = n_angles or _enough_angles(X, epsilon)
     weights = _angle_weights(X, epsilon, n_angles)
     n_states = 2 ** len(X)
     transition = np.zeros((n_states, n_states))
@@ -70,11 +67,11 @@ def total_variation_curve(
 
     The chain starts at `init`: two uniform subspaces, or given bases, as in
     `GibbsSubspaceClustering`. If not `is_ordered`, given bases are in random order; since chain and
-    target are symmetric in the labels, this ignores the order of subspaces. Other parameters and
-    errors are those of `exact_chain`.
+    target are symmetric in the labels, this ignores the order of subspaces. Other parameters are
+    those of `exact_chain`.
     """
-    X, n_angles = _checked(X, epsilon, n_angles)
-    check_integer("n_sweeps", n_sweeps, minimum=1)
+    X = np.asarray(X, dtype=np.float64)
+    n_angles = n_angles or _enough_angles(X, epsilon)
     transition, stationary = exact_chain(X, epsilon, n_angles)
     law = _first_labels(X, epsilon, init, n_angles)
     if not is_ordered:
@@ -93,17 +90,12 @@ def labels_of_states(n_samples: int) -> np.ndarray:
 
 def _first_labels(X, epsilon, init, n_angles):
     if isinstance(init, str):
-        if init != "random":
-            raise ValueError(f"init must be 'random' or bases of shape (2, 2, 1), got {init!r}")
         parts = [
             _label_probabilities(X, epsilon, n_angles, pairs).sum(axis=0)
             for pairs in _pairs(n_angles)
         ]
         return np.sum(parts, axis=0) / n_angles**2
-    bases = np.asarray(init, dtype=np.float64)
-    if bases.shape != (2, 2, 1) or not np.abs((bases**2).sum(axis=1) - 1.0).max() <= _NORM_ROUNDING:
-        raise ValueError(f"init must be bases of shape (2, 2, 1), got shape {bases.shape}")
-    chances = softmax(-0.5 * epsilon * residuals(X, bases), axis=1)
+    chances = softmax(-0.5 * epsilon * residuals(X, np.asarray(init, dtype=np.float64)), axis=1)
     return chances[np.arange(len(X)), labels_of_states(len(X))].prod(axis=1)
 
 
@@ -150,14 +142,5 @@ def _stationary(X, epsilon):
     return np.exp(logs - logsumexp(logs))
 
 
-def _checked(X, epsilon, n_angles):
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or X.shape[1] != 2 or not 1 <= len(X) <= MOST_ROWS:
-        raise ValueError(f"X must have shape (1 .. {MOST_ROWS}, 2), got {X.shape}")
-    if not (np.linalg.norm(X, axis=1) <= 1.0 + _NORM_ROUNDING).all():
-        raise ValueError("X must have finite rows of norm 1 at most")
-    check_epsilon(epsilon)
-    if n_angles is None:
-        n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * len(X)))
-    check_integer("n_angles", n_angles, minimum=8)
-    return X, n_angles
+def _enough_angles(X, epsilon):
+    return math.ceil(16 + 10 * math.sqrt(epsilon * len(X)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from privclust.report.figures import PALETTE
 from privclust_papers.dpsc.metrics import MIXED, distance_of_random
@@ -20,6 +20,7 @@ from privclust_papers.report.drawing.panels import (
     legend_below,
     limits,
     mean_curves,
+    plain_ticks,
     rows_of,
     statistics,
     ticks_at,
@@ -345,9 +346,7 @@ def _usual_budgets(
         drawn = here.loc[here["method"].isin([*methods, *own]), "mean"]
         axis.set(yscale="log", xlim=(low, high))
         axis.set_ylim(0.6 * min([random, *drawn]), 1.3 * random)
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter(NullFormatter())
+        plain_ticks(axis.yaxis, 1.0, 2.0, 5.0)
     mean_curves(panels[0], printed, "epsilon", _AS_PRINTED, results.styles, is_log=True)
     panels[0].set_title(f"synthetic, σ = {part['noise'].iloc[0]:g}\n{_sizes_text(n, k, d, q)}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from privclust.core.validation import check_option
 from privclust.segmentation import LRR, SSC, TSC
 
 SOLVERS = ("ssc", "lrr", "tsc")
@@ -22,6 +21,5 @@ def solver(name: str, n_clusters: int, random_state=None):
     LRR is the closed form without an error term, which is exact on the faces; on generated data an
     error term made no difference.
     """
-    check_option("name", name, SOLVERS)
     method = {"ssc": partial(SSC, alpha=SSC_ALPHA), "lrr": LRR, "tsc": TSC}[name]
     return method(n_clusters, random_state=random_state)

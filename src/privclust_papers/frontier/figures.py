@@ -7,13 +7,18 @@ from matplotlib.axes import Axes
 
 from privclust_papers.frontier.printed import PRIVATE, SCORES, best_private
 from privclust_papers.report.comparison import half_width
-from privclust_papers.report.drawing.panels import caption, legend_below, plain_ticks, statistics
+from privclust_papers.report.drawing.panels import (
+    TRIALS_FOR_A_BAND,
+    caption,
+    legend_below,
+    plain_ticks,
+    statistics,
+)
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _MARKERS = dict(zip(PRIVATE, "sD^v<>", strict=True))
 _COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#999999", "#999999", "#BBBBBB")
 _COLOUR_OF = dict(zip(PRIVATE, _COLOURS, strict=True))
-_FEWEST_WITH_INTERVAL = 5  # trials; fewer give no useful interval
 
 
 def scores(results: Results) -> Drawing:
@@ -55,6 +60,6 @@ def _line(axis: Axes, y: float, rows: pd.DataFrame, results: Results) -> None:
         axis.plot(rows[name].iloc[0] / unit, y, label=f"{name}, printed", **look)
     for row in rows.itertuples():
         style = results.styles[row.method]
-        error = row.half_width / unit if row.n >= _FEWEST_WITH_INTERVAL else None
+        error = row.half_width / unit if row.n >= TRIALS_FOR_A_BAND else None
         look = {"color": style.color, "marker": style.marker or "|", "markersize": 6}
         axis.errorbar(row.mean / unit, y, xerr=error, linestyle="", label=row.label, **look)

@@ -25,6 +25,7 @@ from privclust.report.figures import PALETTE
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.report.comparison import half_width
 from privclust_papers.report.drawing.panels import (
+    TRIALS_FOR_A_BAND,
     caption,
     counted,
     legend_below,
@@ -41,7 +42,6 @@ _EVEN = 20.0  # of the Dirichlet law of weights
 _BOX = 6.0 * _APART
 _POPULATION, _FEW, _STARTS = 500_000, 20_000, 30
 _NORMAL_95 = 1.959964
-_FEWEST_WITH_INTERVAL = 5  # trials
 _MARKERS = "osD^v<>"
 _METRICS = "missed_centers", "missed_weights", "missed_inertia", "missed_unreliable", "unreliable"
 _TITLES = "centers", "weights", "mean squared distance", "centers flagged as unreliable"
@@ -195,7 +195,7 @@ def _panel(axis: Axes, table: pd.DataFrame) -> None:
         rows = rows.sort_values("epsilon").dropna(subset="mean")
         if rows.empty:
             continue
-        is_told = rows["n"].min() >= _FEWEST_WITH_INTERVAL
+        is_told = rows["n"].min() >= TRIALS_FOR_A_BAND
         error = half_width(rows["se"], rows["n"]) if is_told else None
         place = rows["epsilon"] * 1.04 ** (i - 2)
         look = line_of_sizes(i, d, n, fewest)

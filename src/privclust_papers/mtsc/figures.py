@@ -165,7 +165,6 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
     (trials,) = results.trials.values()
     trials = trials.dropna(subset=list(metrics))
     order = _labels(results, trials)
-    places = np.arange(len(order))[::-1]
     tables = []
     with canvas(2.9 * len(metrics) + 0.6, 0.28 * len(order) + 1.5, results.trials) as figure:
         axes = figure.subplots(1, len(metrics), sharey=True)
@@ -177,8 +176,7 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
                 tables.append(_beside("SSC", means, part, metric).reset_index().assign(**facts))
                 label = f"{n_motions} motions ({part['trial'].nunique()} sequences)"
                 look = {"color": COLOURS[color], "label": label}
-                _interval(axis, means, "mean", places + shift, **look)
-            axis.set_yticks(places, order)
+                _interval(axis, means, "mean", shift, **look)
             axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))
             axis.set_xlabel(f"{name}\n(mean, 95 %)")
         legend_above(figure, axes[0])
@@ -219,7 +217,6 @@ def unseen(results: Results) -> Drawing:
     (trials,) = results.trials.values()
     order = _labels(results, trials)
     top = trials.loc[trials["method"] == _TOP_METHOD, "label"].iloc[0]
-    places = np.arange(len(order))[::-1]
     tables = []
     with canvas(8.4, 0.28 * len(order) + 1.5, results.trials) as figure:
         axes = figure.subplots(1, len(_OF_UNSEEN), sharey=True)
@@ -227,8 +224,7 @@ def unseen(results: Results) -> Drawing:
             means = _means(trials, metric, 1.0).loc[order]
             table = _beside(top, means, trials, metric).reset_index()
             tables.append(table.assign(metric=metric, sequence="mean of all"))
-            _interval(axis, means, "mean", places, color=COLOURS["blue"])
-            axis.set_yticks(places, order)
+            _interval(axis, means, "mean", color=COLOURS["blue"])
             axis.set_xlim(left=0.0)
             axis.set_xlabel(f"{metric.replace('_', ' ')}\n(mean of {table['n'].iloc[0]}, 95 %)")
     each = _each_sequence(trials, _OF_UNSEEN).melt(
@@ -259,9 +255,7 @@ def settings(results: Results) -> Drawing:
         for axis, (metric, condition) in zip(axes, panels, strict=True):
             part = _means(select(trials, condition), metric).loc[labels]
             tables.append(part.reset_index().assign(metric=metric, select=condition))
-            places = np.arange(len(labels))[::-1]
-            _interval(axis, part, "mean", places, color=COLOURS["blue"])
-            axis.set_yticks(places, labels)
+            _interval(axis, part, "mean", color=COLOURS["blue"])
             axis.set_xlim(left=0.0)
             what = condition.replace("n_motions=", "motions: ") or "all points"
             axis.set_title(f"{what} ({part['n'].iloc[0]} trials)")
@@ -278,7 +272,6 @@ def unit_columns(results: Results) -> Drawing:
         for axis, n_motions in zip(axes, (2, 3), strict=True):
             part = trials[trials["n_motions"] == n_motions]
             order = _labels(results, part)
-            places = np.arange(len(order))[::-1]
             for shift, metric, name, color in _AFFINITIES:
                 for split in ("all", "tuning", "report"):
                     chosen = part if split == "all" else part[part["split"] == split]
@@ -289,8 +282,7 @@ def unit_columns(results: Results) -> Drawing:
                     tables.append(means.reset_index().assign(**facts))
                     if split == "all":
                         look = {"color": COLOURS[color], "label": name}
-                        _interval(axis, means, "mean", places + shift, **look)
-            axis.set_yticks(places, order)
+                        _interval(axis, means, "mean", shift, **look)
             axis.set_xlim(left=0.0)
             axis.set_title(f"{n_motions} motions ({part['trial'].nunique()} sequences)")
             axis.set_xlabel("mean segmentation error x 100, 95 %")
@@ -378,19 +370,23 @@ def _entries(label: str, magnitudes: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"label": label, **entries})
 
 
-def _interval(axis: Axes, part: pd.DataFrame, center: str, places: np.ndarray, **look: str) -> None:
+def _interval(
+    axis: Axes, part: pd.DataFrame, center: str, shift: float = 0.0, **look: str
+) -> np.ndarray:
+    """Draw a row with an interval for each label of a table, from the top; return the places."""
+    places = np.arange(len(part))[::-1]
     spread = np.clip([part[center] - part["low"], part["high"] - part[center]], 0.0, None)
-    axis.errorbar(part[center], places, xerr=spread, fmt="o", capsize=2.5, **look)
+    axis.errorbar(part[center], places + shift, xerr=spread, fmt="o", capsize=2.5, **look)
+    axis.set_yticks(places, part.index)
+    return places
 
 
 def _dots(axis: Axes, part: pd.DataFrame, order: list[str]) -> None:
     part = part.set_index("label").loc[order]
-    places = np.arange(len(order))[::-1]
     look = {"color": COLOURS["vermillion"], "label": "ours, all sequences (95 %)"}
-    _interval(axis, part, "ours", places + 0.12, **look)
+    places = _interval(axis, part, "ours", 0.12, **look)
     look = {"markersize": 11, "color": COLOURS["green"], "label": "ours, without the tuning split"}
     axis.plot(part["ours_report_split"], places + 0.12, "|", markeredgewidth=1.6, **look)
     axis.plot(part["printed"], places - 0.12, "D", color=COLOURS["blue"], label="printed")
-    axis.set_yticks(places, order)
     axis.set_ylim(-0.6, len(order) - 0.4)
     axis.set_xlim(left=min(0.0, axis.get_xlim()[0]))

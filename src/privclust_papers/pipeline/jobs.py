@@ -20,7 +20,7 @@ from privclust_papers.pipeline import layout
 from privclust_papers.pipeline.experiment import MEMORY_MB, Experiment
 from privclust_papers.pipeline.plan import CLAIMS, PRINTED, Plan
 from privclust_papers.pipeline.project_files import CITATION, project_digest
-from privclust_papers.pipeline.sources import shown, source_files, sources_of_function
+from privclust_papers.pipeline.sources import shown, source_files
 from privclust_papers.settings.config import load_yaml
 
 Wildcards = Any
@@ -260,12 +260,7 @@ class Jobs:
         return files
 
     def draw_code(self, wildcards: Wildcards) -> list[str]:
-        """Return the code of a drawing, except for the module of its function."""
-        return sources_of_function(self._target(wildcards).draw)[0]
-
-    def draw_definition(self, wildcards: Wildcards) -> str:
-        """Return a digest of the parts of its module that the drawing function uses."""
-        return sources_of_function(self._target(wildcards).draw)[1]
+        return source_files([self._target(wildcards).draw])
 
     def draw_spec(self, wildcards: Wildcards) -> str:
         return canonical_json(self._target(wildcards).spec())

@@ -4,23 +4,18 @@ Snakemake does not notice edits of imported modules. Each rule therefore has the
 classes and functions as inputs. They are found without importing anything: import statements are
 parsed, and names re-exported by a package or its stub are followed to the defining module, so that
 a method depends on its own module and not on its neighbours.
-
-A module of figures has many drawings, and an edit should repeat only one. For a drawing function,
-only the definitions of its module that it uses count.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from privclust_papers.pipeline.project_files import PACKAGES
-from privclust_papers.pipeline.source_summaries import names_in, summary_of, top_level
 
 _LOCKED = frozenset({"sklearn"})  # packages with methods and a locked version: never edited
 
@@ -54,46 +49,6 @@ def _files_of(modules: frozenset[str], folder: Path) -> tuple[str, ...]:
     return tuple(sorted({_relative(_file(module), folder) for module in edited}))
 
 
-def sources_of_function(dotted_path: str) -> tuple[list[str], str]:
-    """Return the dependencies of a function or class: other files, and a digest within its module.
-
-    The files are the `source_files` of the imported names that it uses. The digest is the SHA-256
-    of the source, with comments, of the function, of the definitions of its module that it uses,
-    and of the module's statements other than definitions.
-    """
-    module, name = _defining_module(dotted_path), dotted_path.rpartition(".")[2]
-    text = _text(module)
-    defined, statements = top_level(text)
-    parts, used = set(statements), {name}
-    pending = [name, *(used for node in statements for used in names_in(node))]
-    while pending:
-        for node in defined.get(pending.pop(), ()):
-            if node not in parts:
-                parts.add(node)
-                names = names_in(node)
-                pending.extend(names)
-                used |= names
-    imported = [
-        f"{base}.{names[local]}"
-        for base, names in _import_statements(module)
-        if base.split(".")[0] in PACKAGES
-        for local in names
-        if local in used
-    ]
-    segments = [_segment(text, node) for node in sorted(parts, key=lambda node: node.lineno)]
-    return source_files(imported), hashlib.sha256("\0".join(segments).encode()).hexdigest()
-
-
-def _text(module: str) -> str:
-    return _file(module).read_text(encoding="utf-8")
-
-
-def _segment(text: str, node: ast.stmt) -> str:
-    decorators = getattr(node, "decorator_list", [])
-    first = min(part.lineno for part in (node, *decorators))
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
-
-
 @functools.cache
 def _defining_module(path: str) -> str:
     """Return the module that defines the object of a dotted path."""
@@ -115,7 +70,7 @@ def _follow(module: str, name: str) -> str:
             if _find(submodule) is not None:
                 return submodule
             return _follow(imported, names[name]) if imported != module else module
-    if module.split(".")[0] in PACKAGES and name not in summary_of(_text(module)).definitions:
+    if module.split(".")[0] in PACKAGES and name not in _definitions(module):
         raise ValueError(f"{module}.{name}: the module has no such name")
     return module
 
@@ -137,13 +92,42 @@ def _import_statements(module: str) -> list[tuple[str, dict[str, str]]]:
     """Return (imported module, {local name: its name there}) for each import in a module."""
     file = _file(module)
     stub = file.with_suffix(".pyi")  # lazy imports of a package
-    texts = [part.read_text(encoding="utf-8") for part in (file, stub) if part.is_file()]
     is_package = file.stem == "__init__"
-    return [
-        (_absolute(module, level, name, is_package), names)
-        for text in texts
-        for level, name, names in summary_of(text).imports
-    ]
+    found: list[tuple[str, dict[str, str]]] = []
+    for node in (node for part in (file, stub) if part.is_file() for node in _statements(part)):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, {}) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = {alias.asname or alias.name: alias.name for alias in node.names}
+            found.append((_absolute(module, node.level, node.module or "", is_package), names))
+    return found
+
+
+def _definitions(module: str) -> set[str]:
+    """Return the names that are defined at the top level of a module."""
+    names = set()
+    for node in _parsed(_file(module)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            parts = (part for target in targets for part in ast.walk(target))
+            names |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return names
+
+
+def _statements(file: Path) -> list[ast.AST]:
+    """Return all statements of a source, breadth first; expressions hold no imports."""
+    found: list[ast.AST] = [_parsed(file)]
+    for node in found:  # the list grows meanwhile
+        for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+            found.extend(getattr(node, part, ()))
+    return found
+
+
+@functools.cache
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def _absolute(module: str, level: int, name: str, is_package: bool) -> str:

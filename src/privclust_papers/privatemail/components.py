@@ -6,15 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
-from privclust.core.validation import check_integer
-
 
 def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     """Return scores on the first principal components of X (n, d), (n, n_components).
 
     Components are in order of decreasing variance; the largest entry of each axis is positive. They
-    are not private. Raises a ValueError if X is not a finite matrix, or the number is not from 1 to
-    the smaller of n and d.
+    are not private.
 
     Examples
     --------
@@ -22,15 +19,7 @@ def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     [-2.5, 2.5]
     """
     X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
-        raise ValueError(f"X: got shape {X.shape}; it must be (n, d) finite numbers, n, d >= 1")
-    check_integer("n_components", n_components, minimum=1)
     n, d = X.shape
-    if n_components > min(n, d):
-        raise ValueError(
-            f"n_components must be at most the smaller of n and d, got {n_components} for shape "
-            f"{X.shape}"
-        )
     X = X - X.mean(axis=0)
     moments = X.T @ X if d <= n else X @ X.T
     last = len(moments) - 1

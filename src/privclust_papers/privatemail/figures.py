@@ -37,9 +37,9 @@ from privclust_papers.report.drawing.panels import (
     cell,
     counted,
     mean_curves,
-    put_table,
     rows_of,
     statistics,
+    table_drawing,
     ticks_at,
 )
 from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
@@ -407,11 +407,9 @@ def tab2(results: Results) -> Drawing:
         settings["data"] = "substitute" if is_substitute(source) else source
         rows.append(head | {"settings": "here"} | settings)
     table = pd.DataFrame(rows)
-    with canvas(_WIDTH, 1.0 + 0.19 * len(table), results.trials) as figure:
-        put_table(figure.subplots(), table, _WIDTH)
-        count = counted(*results.trials.values())
-        caption(figure, f"Settings of PrivateMail as printed in Table 2 and here: {count}")
-    return Drawing(figure, table)
+    count = counted(*results.trials.values())
+    text = f"Settings of PrivateMail as printed in Table 2 and here: {count}"
+    return table_drawing(results, table, table, text, (_WIDTH, 1.0 + 0.19 * len(table)))
 
 
 def _range(values: pd.Series) -> str:
@@ -474,12 +472,9 @@ def sensitivity(results: Results) -> Drawing:
     table = trials.groupby(keys, sort=False).agg(**_BOUNDS).reset_index()
     shown = table.drop(columns=["method", "label"]).rename(columns={"n_classes": "classes"})
     shown.insert(0, "kernel", table["method"].map(_KERNELS).fillna(table["label"]))
-    with canvas(_WIDTH, 1.1 + 0.19 * len(shown), results.trials) as figure:
-        put_table(figure.subplots(), shown, _WIDTH)
-        caption(
-            figure,
-            f"Bound of Theorem 2, M √(n + 1) ‖Q‖ / 2, and the largest change of the first iterate "
-            f"that a search found in {counted(trials)}, each with its own start. A ratio below 1 "
-            "violates the bound.",
-        )
-    return Drawing(figure, table)
+    text = (
+        f"Bound of Theorem 2, M √(n + 1) ‖Q‖ / 2, and the largest change of the first iterate that "
+        f"a search found in {counted(trials)}, each with its own start. A ratio below 1 violates "
+        "the bound."
+    )
+    return table_drawing(results, table, shown, text, (_WIDTH, 1.1 + 0.19 * len(shown)))

@@ -11,37 +11,36 @@ import numpy as np
 from privclust.metrics.retrieval import recall_ceiling
 from privclust_papers.pipeline.runner import TrialData
 
-DEPTHS = (1, 2, 4, 8, 16)
 _TABLE_2 = 6.0  # sigma in Table 2
 N_RETURNED = 9  # for Recall@8: the answer also contains the query, which is then left out
 _OBJECTIVE_TOLERANCE = 1e-9  # relative tolerance of the objective
 
 
 def evaluate_retrieval(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return Recall@k and its upper bound for private queries.
+    """Return Recall@8 and its upper bound for private queries.
 
-    ``recall_k``: share of queries with an image of their class among the k nearest; ``miss_k``: 1
+    ``recall_8``: share of queries with an image of their class among the 8 nearest; ``miss_8``: 1
     minus recall. ``chance_8``: Recall@8 of a random order. ``ceiling_8``: upper bound for any
     method with the claimed (epsilon, delta); ``excess_8``: recall minus this bound; ``slack_8``:
     its negative. ``gain_8``: recall minus chance. ``lost_8``: 1 minus the larger of recall and
     chance. ``guaranteed_epsilon``: epsilon of the method's guarantee.
     """
     ranks, queries = outputs["ranks"], outputs["queries"]
-    recalls = {k: float((ranks < k).mean()) for k in DEPTHS}
-    values = {f"recall_{k}": recall for k, recall in recalls.items()}
-    values |= {f"miss_{k}": 1.0 - recalls[k] for k in (1, 8)}
+    recall = float((ranks < 8).mean())
     chance = chance_of(data.y, queries, 8)
     epsilon, delta = outputs["claimed"]
     is_private = math.isfinite(epsilon) and math.isfinite(delta)
     ceiling = ceiling_of(data.y, float(epsilon), float(delta)) if is_private else math.nan
-    return values | {
+    return {
+        "recall_8": recall,
+        "miss_8": 1.0 - recall,
         "n_queries": float(len(ranks)),
         "chance_8": chance,
-        "gain_8": recalls[8] - chance,
-        "lost_8": 1.0 - max(recalls[8], chance),
+        "gain_8": recall - chance,
+        "lost_8": 1.0 - max(recall, chance),
         "ceiling_8": ceiling,
-        "excess_8": recalls[8] - ceiling,
-        "slack_8": ceiling - recalls[8],
+        "excess_8": recall - ceiling,
+        "slack_8": ceiling - recall,
         "guaranteed_epsilon": float(outputs.get("guaranteed", math.nan)),
     }
 
@@ -152,20 +151,15 @@ def evaluate_alignment(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
     """Return the agreement of released public images with the server's after alignment.
 
     ``residual``: root mean square of differences relative to the server's spread, averaged over
-    queries: 0 for agreement, 1 for unrelated embeddings. ``noise_to_start``: standard deviation of
-    the noise relative to that of the start. ``noise_to_moved``: relative to the proved sensitivity
-    of the first iterate. Arrays for one query: ``anchors``, ``gallery``, ``released``, ``aligned``,
-    ``labels``.
+    queries: 0 for agreement, 1 for unrelated embeddings. ``noise``: its standard deviation. Arrays
+    for one query: ``anchors``, ``gallery``, ``released``, ``aligned``, ``labels``.
     """
     anchors, aligned = outputs["anchors"], outputs["aligned"][:, :-1]
     spread = ((anchors - anchors.mean(axis=0)) ** 2).sum()
     left = ((aligned - anchors) ** 2).sum(axis=(1, 2))
-    noise = outputs["noise"]
     return {
         "residual": float(np.sqrt(left / spread).mean()),
-        "noise": float(noise),
-        "noise_to_start": float(noise / data.extra["settings"]["init_scale"]),
-        "noise_to_moved": float(noise / outputs["moved"]),
+        "noise": float(outputs["noise"]),
         "anchors": anchors,
         "gallery": outputs["gallery"],
         "released": outputs["released"][0],

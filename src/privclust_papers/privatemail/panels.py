@@ -7,12 +7,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust.metrics.retrieval import recall_ceiling
 from privclust.report.figures import PALETTE
 from privclust_papers.privatemail.metrics import N_RETURNED
-from privclust_papers.report.drawing.panels import legend_below, limits, rows_of, statistics
+from privclust_papers.report.drawing.panels import (
+    legend_below,
+    limits,
+    plain_ticks,
+    rows_of,
+    statistics,
+)
 from privclust_papers.report.drawing.style import Results
 
 FEW_CLASSES = 20  # largest number of classes with distinct colours
@@ -53,9 +58,7 @@ def recall_scale(axis: Axes, highest: float) -> None:
 def log_recall_scale(axis: Axes, lowest: float) -> None:
     """Set a logarithmic axis of recall, from a little below the lowest value to 1."""
     axis.set(yscale="log", ylim=(max(0.8 * lowest, _LEAST_RECALL), 1.08))
-    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(axis.yaxis, 1.0, 2.0, 3.0, 5.0, 7.0)
 
 
 def named_below(figure: FigureBase, axis: Axes, width: float) -> None:

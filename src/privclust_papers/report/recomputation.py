@@ -32,7 +32,7 @@ from privclust_papers.report.verification import Verification, compare_outputs
 from privclust_papers.settings.config import ConfigError, load_yaml, validate
 
 _FOLDERS = ("config", "workflow", "src")
-_LINES_BEFORE, _MOST_LINES = 4, 24  # lines of Snakemake's output shown after a failure
+_MOST_LINES = 30  # of Snakemake's output, shown after a failure
 # Temporary files of compiled code that another process is writing.
 _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
@@ -102,7 +102,7 @@ def recompute(crate: Crate, config: Mapping[str, Any], verification: Verificatio
             said = said.replace(path, word) if path else said
         verification.messages = "\n".join(map(printable, said.replace("`", "'").splitlines()))
         verification.redone = [j for j in jobs if all((scratch / n).exists() for n in j.outputs)]
-        verification.findings = compare_outputs(crate, jobs, scratch, verification.tolerances)
+        verification.findings = compare_outputs(crate, jobs, scratch, verification.tolerance)
     verification.elapsed_s = time.monotonic() - start
 
 
@@ -143,27 +143,21 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
             raise
     if not process.returncode:
         return ""
-    # start a few lines before the first error
     lines = [line for line in output.splitlines() if line.strip()]
-    failed = next((i for i, line in enumerate(lines) if line.startswith("Error in ")), len(lines))
-    first = max(min(failed, len(lines) - 1) - _LINES_BEFORE, 0)
-    return "\n".join(lines[first : first + _MOST_LINES])
+    return "\n".join(lines[-_MOST_LINES:])
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
     """Copy the project's code and write the run's settings; return the mirror, if any."""
     for part in _FOLDERS:  # including the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
-    data = set(own_data_files(folder, config))
     # files in the settings may be in other folders
-    for name in (CITATION, *crate.code, *config_files(folder, config), *data):
+    others = CITATION, *crate.code, *config_files(folder, config), *own_data_files(folder, config)
+    for name in others:
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            if name in data:
-                target.symlink_to(source.resolve())
-            else:
-                shutil.copy2(source, target)
+            shutil.copy2(source, target)
     here = load_yaml(folder / CONFIG)
     mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
     place_of_data = str(folder.resolve() / mirror) if mirror else ""

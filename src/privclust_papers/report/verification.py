@@ -6,15 +6,15 @@ import math
 import os
 import platform
 import random
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import yaml
+from llvmlite.binding import get_host_cpu_name
 
 from privclust import __version__
 from privclust.core.files import write_text
@@ -34,12 +34,9 @@ from privclust_papers.report.two_runs import (
 from privclust_papers.settings.config import load_yaml
 
 CERTIFICATE = "codecheck.yml"
-KINDS = ("data", "features", "shared", "fit", "metrics", "table")
-"""Kinds of results that may have a tolerance; figures are compared as well."""
 SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _AGREE = (SAME, EQUAL, CLOSE)
-_OF_OTHER_CELLS = ({EQUAL}, {CLOSE}, {EQUAL, CLOSE})  # for tables with other bytes of a figure
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,6 @@ class Finding:
     """The result of comparing one output of a job."""
 
     name: str
-    kind: str
     outcome: str  # one of the six constants above
     detail: str = ""
 
@@ -75,7 +71,7 @@ class Verification:
     draw: Draw
     seed: int
     minutes: float
-    tolerances: Mapping[str, float]
+    tolerance: float = 0.0  # largest relative difference of numbers
     findings: list[Finding] = field(default_factory=list)
     redone: list[Job] = field(default_factory=list)  # jobs with all outputs made again
     elapsed_s: float = 0.0
@@ -150,33 +146,34 @@ def kind_of(name: str) -> str:
 
 
 def compare_outputs(
-    crate: Crate, jobs: Iterable[Job], folder: Path, tolerances: Mapping[str, float]
+    crate: Crate, jobs: Iterable[Job], folder: Path, tolerance: float = 0.0
 ) -> list[Finding]:
     """Compare the outputs of jobs in a folder with those of the crate.
 
-    `tolerances` has the largest relative difference of numbers by kind, 0 by default. Outputs that
-    the crate leaves out are compared only by checksum. Results from other data than the run's, such
-    as a substitute, do not count as recomputed.
+    `tolerance` is the largest relative difference of numbers. Outputs that the crate leaves out are
+    compared only by checksum. Results from other data than the run's, such as a substitute, do not
+    count as recomputed.
     """
     findings: list[Finding] = []
     timed = _timed_claims(crate, folder)
     for job in jobs:
-        kinds = {name: kind_of(name) for name in _comparable(crate, job)}
-        outcomes = {
-            name: _compare(crate, name, folder, tolerances.get(kind, 0.0), timed)
-            for name, kind in kinds.items()
+        compared = {
+            name: _compare(crate, name, folder, tolerance, timed)
+            for name in _comparable(crate, job)
         }
         # a figure may differ if its table differs in times or within the tolerance
-        tables = {outcomes[name][0] for name, kind in kinds.items() if kind == "table"}
-        for name, (outcome, detail) in outcomes.items():
-            if kinds[name] == "figure" and outcome == DIFFERS and tables in _OF_OTHER_CELLS:
+        tables = {compared[name][0] for name in compared if kind_of(name) == "table"}
+        is_table_other = bool(tables) and tables <= {EQUAL, CLOSE}
+        for name, (outcome, detail) in compared.items():
+            if kind_of(name) == "figure" and outcome == DIFFERS and is_table_other:
                 outcome, detail = NOT_JUDGED, "its table differs in times or within the tolerance"
-            findings.append(Finding(name, kinds[name], outcome, detail))
+            findings.append(Finding(name, outcome, detail))
     data = [f for f in findings if f.name.startswith((PREPARED, FEATURES))]
     others = {finding.name for finding in data if finding.outcome == DIFFERS}
     rest = made_from(crate.jobs, others) - others
-    of_other_data = {"outcome": MISSING, "detail": "its data differ here"}
-    return [replace(f, **of_other_data) if f.name in rest else f for f in findings]
+    return [
+        Finding(f.name, MISSING, "its data differ here") if f.name in rest else f for f in findings
+    ]
 
 
 def _timed_claims(crate: Crate, folder: Path) -> set[str]:
@@ -250,10 +247,9 @@ def compare_arrays(
     The difference of numbers a, b is |a - b| over the largest absolute entry of their array in the
     crate; two NaN are equal. Other types, integers included, must be equal.
     """
-    names = sorted({*before, *after})
     apart = {
         name: _apart(before.get(name), after.get(name))
-        for name in names
+        for name in sorted({*before, *after})
         if name.rpartition("/")[2] not in (*TIMES, *TIMED_METRICS)
     }
     others = {name: gap for name, gap in apart.items() if gap > 0.0}
@@ -267,21 +263,20 @@ def compare_arrays(
 
 def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
     """Return the relative difference of two arrays; infinity if shapes or types differ."""
-    if (
-        before is None
-        or after is None
-        or (before.shape, before.dtype) != (after.shape, after.dtype)
-    ):
+    if before is None or after is None:
         return math.inf
-    if before.dtype.kind not in "fc":
-        return 0.0 if np.array_equal(before, after) else math.inf
-    is_finite = np.isfinite(before) & np.isfinite(after)
-    if not np.array_equal(before[~is_finite], after[~is_finite], equal_nan=True):
+    if (before.shape, before.dtype) != (after.shape, after.dtype):
         return math.inf
-    one, other = before[is_finite], after[is_finite]
-    difference = float(np.abs(one - other).max(initial=0.0))
-    scale = float(np.abs(one).max(initial=0.0))
-    return difference / scale if scale > 0.0 else math.inf if difference else 0.0
+    is_number = before.dtype.kind in "fc"
+    if np.array_equal(before, after, equal_nan=is_number):
+        return 0.0
+    if not is_number:
+        return math.inf
+    finite = np.isfinite(before) & np.isfinite(after)
+    scale = np.abs(before[finite]).max(initial=0.0)
+    if not scale or not np.array_equal(before[~finite], after[~finite], equal_nan=True):
+        return math.inf
+    return float(np.abs(before[finite] - after[finite]).max() / scale)
 
 
 def summary(verification: Verification) -> str:
@@ -337,7 +332,7 @@ def write_certificate(
         "draw": {
             "seed": verification.seed,
             "minutes": verification.minutes,
-            "tolerances": dict(verification.tolerances),
+            "tolerance": verification.tolerance,
             "drawn": [f"{job.rule}: {job.outputs[0]}" for job in draw.drawn],
             "needed_before": [f"{job.rule}: {job.outputs[0]}" for job in draw.needed],
             "too_long": f"{len(draw.too_long)} jobs of {cost_of(*draw.too_long):,.0f} CPU s",
@@ -345,7 +340,7 @@ def write_certificate(
         },
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "processor": f"{_processor()}, {os.cpu_count()} cores",
+            "processor": f"{get_host_cpu_name()}, {os.cpu_count()} cores",
             "python": platform.python_version(),
             "packages": package_versions(),
             "seconds": round(verification.elapsed_s),
@@ -355,10 +350,3 @@ def write_certificate(
     document = {key: value for key, value in document.items() if value is not None}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
     write_text(Path(folder, CERTIFICATE), f"---\n{text}")
-
-
-def _processor() -> str:
-    path = Path("/proc/cpuinfo")
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    named = re.search(r"^model name[^:\n]*:(.*)$", text, re.MULTILINE)
-    return named[1].strip() if named else platform.processor() or "unknown"

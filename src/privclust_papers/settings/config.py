@@ -38,27 +38,18 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
 
 
 def _loader_of_single_keys(yaml: Any) -> type:
-    """Return a safe loader that refuses repeated keys, of which PyYAML would take the last.
+    """Return a safe loader that refuses repeated keys, of which PyYAML would take the last."""
 
-    Text is parsed in C if PyYAML has it, and composed in Python, with bounded recursion.
-    """
-    composer, loader = yaml.composer.Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    class Loader(yaml.CSafeLoader):
+        def construct_mapping(self, node, deep=False):
+            names = Counter(str(key.value) for key, _ in node.value)
+            twice = sorted(name for name, times in names.items() if times > 1)
+            if twice:
+                problem = f"{', '.join(twice)} is given twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+            return super().construct_mapping(node, deep)
 
-    def __init__(self, text):
-        loader.__init__(self, text)
-        composer.__init__(self)
-
-    def compose_mapping_node(self, anchor):
-        node = composer.compose_mapping_node(self, anchor)
-        names = Counter(str(key.value) for key, _ in node.value)
-        twice = sorted(name for name, times in names.items() if times > 1)
-        if twice:
-            problem = f"{', '.join(twice)} is given twice"
-            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
-        return node
-
-    members = {"__init__": __init__, "compose_mapping_node": compose_mapping_node}
-    return type("LoaderOfSingleKeys", (composer, loader), members)
+    return Loader
 
 
 def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:

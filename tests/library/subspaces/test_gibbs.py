@@ -481,25 +481,6 @@ def test_bad_rows():
         model(out_of_bounds="error").fit(X)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda X: exact_chain(np.zeros((8, 2)), 1.0), "shape"),
-        (lambda X: exact_chain(np.zeros((3, 3)), 1.0), "shape"),
-        (lambda X: exact_chain(2 * X, 1.0), "norm"),
-        (lambda X: exact_chain(X * np.nan, 1.0), "norm"),
-        (lambda X: exact_chain(X, 0.0), "epsilon"),
-        (lambda X: exact_chain(X, 1.0, 3), "n_angles"),
-        (lambda X: total_variation_curve(X, 1.0, 0), "n_sweeps"),
-        (lambda X: total_variation_curve(X, 1.0, 2, init="best"), "init"),
-        (lambda X: total_variation_curve(X, 1.0, 2, init=np.zeros((2, 2, 1))), "init"),
-    ],
-)
-def test_bad_input_of_the_exact_chain(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(plane_rows(3))
-
-
 # --- any row, and what is not released -----------------------------------------------------------
 
 

@@ -86,27 +86,3 @@ def test_losses_of_randomised_response():
 def test_delta_is_of_the_worse_direction():
     first, second = np.array([0.5, 0.5, 0.0]), np.array([0.4, 0.4, 0.2])
     assert least_delta(first, second, 1.0) == least_delta(second, first, 1.0) == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"angles": [[0.0]]}, "angles"),
-        ({"angles": [np.nan, 0.0]}, "angles"),
-        ({"counts": [1]}, "counts"),
-        ({"counts": [1, -1]}, "counts"),
-        ({"counts": [1.5, 1.0]}, "counts"),
-        ({"counts": [1000, 1000]}, "at most 200,000"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"start": "data"}, "start"),
-        ({"n_angles": 4}, "n_angles"),
-    ],
-)
-def test_bad_parameters(change, message):
-    with pytest.raises(ValueError, match=message):
-        ExactLines(**{"angles": [0.0, 1.0], "counts": [1, 1], "epsilon": 1.0, **change})
-
-
-def test_bad_sweeps():
-    with pytest.raises(ValueError, match="n_sweeps"):
-        ExactLines([0.0], [1], 1.0).after(0)

@@ -134,17 +134,3 @@ def test_the_configured_points_can_be_made():
         assert {"pair", "n_rows", "n_sweeps"} == set(EXPERIMENT["swept"])
         assert 1 in point["n_sweeps"]  # what claims are about
         assert max(point["n_sweeps"]) >= 8
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"start": "best"}, "start"),
-        ({"pair": "worst"}, "pair"),
-        ({"n_sweeps": 0}, "n_sweeps"),
-        ({"n_rows": 1}, "n_rows"),
-    ],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        LinesAfterSweeps(**params)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from privclust.sketches import sketch
+from privclust.sketches import Sketch
 from privclust.synthetic.clusters import MixtureRows
 from privclust_papers.ckm import checks as checks
 from privclust_papers.pipeline.runner import TrialStreams
@@ -30,7 +30,8 @@ def test_the_characteristic_function_is_what_sketches_tend_to():
     rng = np.random.default_rng(0)
     means, frequencies = rng.normal(size=(4, 3)), rng.normal(size=(3, 50))
     n = 200_000
-    features = sketch(MixtureRows(n, means, 1).to_array(), frequencies) * math.sqrt(50)
+    sketch = Sketch.of(MixtureRows(n, means, 1).to_array(), frequencies)
+    features = sketch.values * math.sqrt(50)
     off = np.abs(features - checks.characteristic_function(means, frequencies)) ** 2
     # E |error|^2 <= 1 / n for each; the mean of 50 exceeds 3 / n with probability below 1e-6
     assert off.mean() < 3.0 / n

@@ -21,16 +21,3 @@ def test_a_seed_decides_everything(name):
     for key, values in first.items():
         np.testing.assert_array_equal(values, again[key])
     assert any(not np.array_equal(values, other[key]) for key, values in first.items())
-
-
-@pytest.mark.parametrize("seed", [-1, 0.5, None])
-@pytest.mark.parametrize("name", GENERATORS)
-def test_other_seeds_are_refused(name, seed):
-    with pytest.raises(ValueError, match="seed must be an integer of at least 0"):
-        GENERATORS[name](seed)
-
-
-@pytest.mark.parametrize("n_points", [0, 2.5])
-def test_other_numbers_of_points_are_refused(n_points):
-    with pytest.raises(ValueError, match="must be an integer of at least"):
-        gowalla.generate(1, n_points)

@@ -68,7 +68,7 @@ def _message(path):
 def test_truncated_archive(small_zip, tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(small_zip.read_bytes()[:-3000])
-    assert "archive is truncated" in _message(path)
+    assert "not a whole archive" in _message(path)
     assert _message(path).endswith("; replace the file by a whole copy")
 
 
@@ -77,18 +77,18 @@ def test_damaged_archive(small_zip, tmp_path):
     content[200:260] = bytes(60)
     path = tmp_path / "a.zip"
     path.write_bytes(content)
-    assert "the archive is damaged" in _message(path)
+    assert "not a whole archive" in _message(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>Moved</html>"])
 def test_not_an_archive(tmp_path, content):
     path = tmp_path / "a.zip"
     path.write_bytes(content)
-    assert f"not a zip archive (it starts with {content[:4]!r})" in _message(path)
+    assert "not a whole archive" in _message(path)
 
 
 def test_no_such_file(tmp_path):
-    assert "no such file; fetch the data set first" in _message(tmp_path / "a.zip")
+    assert "No such file" in _message(tmp_path / "a.zip")
 
 
 def test_other_archive(make_zip, tmp_path):

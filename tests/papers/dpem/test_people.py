@@ -7,7 +7,6 @@ from privclust_papers.dpem.people import (
     CATEGORIES,
     MAP_CENTER,
     MAP_RADIUS,
-    N_PEOPLE,
     from_unit_ball,
     map_points,
     to_unit_ball,
@@ -20,16 +19,10 @@ def test_a_stream_decides_everything():
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.5, True])
-def test_numbers_out_of_range(n):
-    with pytest.raises(ValueError, match="n_copies must be an integer of at least 1, got"):
-        map_points(n, np.random.default_rng(0))
-
-
 @pytest.mark.parametrize("n_copies", [1, 50])
 def test_one_in_104_is_married_and_from_far_away(n_copies):
     points, labels, far = map_points(n_copies, np.random.default_rng(4))
-    assert points.shape == (N_PEOPLE * n_copies, 2)
+    assert points.shape == (104 * n_copies, 2)
     assert set(labels.tolist()) == {0, 1, 2}
     assert far.shape == (n_copies,)
     np.testing.assert_array_equal(far, np.flatnonzero(labels == CATEGORIES.index("married")))
@@ -74,10 +67,6 @@ def test_unit_ball_there_and_back():
     [
         ([[0.0, 0.0], [3.0, 0.0]], (0, 0), 2, r"within radius 2 of the center .* in row 1"),
         ([[np.nan, 0.0]], (0, 0), 2, "within radius 2 .* in row 0"),
-        ([0.0, 0.0], (0, 0), 2, r"points must have shape \(n, d\)"),
-        ([[0.0, 0.0]], (0, 0, 0), 2, r"got \(1, 2\) and \(3,\)"),
-        ([[0.0, 0.0]], (0, 0), 0, "radius must be a finite number greater than 0"),
-        ([[0.0, 0.0]], (0, 0), np.inf, "radius must be a finite number greater than 0"),
     ],
 )
 def test_points_that_do_not_fit_a_ball(points, center, radius, expected):

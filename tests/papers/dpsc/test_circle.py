@@ -100,21 +100,3 @@ def test_without_the_added_row_both_are_optimal():
     cost = circle_optimum(found.points)[1]
     for lines in found.subspaces:
         assert subspace_cost(found.points, lines) == pytest.approx(cost)
-
-
-@pytest.mark.parametrize("X", [[[1.0, 2.0, 3.0]], [1.0, 2.0], np.empty((0, 2))])
-def test_shape_of_rows_is_checked(X):
-    with pytest.raises(ValueError, match="X must have shape"):
-        circle_optimum(X)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
-def test_rows_must_be_finite(value):
-    with pytest.raises(ValueError, match="X must be finite"):
-        circle_optimum([[1.0, value]])
-
-
-@pytest.mark.parametrize("n", [4, 5.0, "8", True])
-def test_number_of_points_is_checked(n):
-    with pytest.raises(ValueError, match="n_points must be an integer of at least 5"):
-        circle_instability(n)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import privclust
-from privclust_papers.pipeline.sources import source_files, sources_of_function
+from privclust_papers.pipeline.sources import source_files
 
 SOURCES = Path(privclust.__file__).parents[1]
 
@@ -61,74 +61,13 @@ def test_a_foreign_module_counts_itself_only(tmp_path, monkeypatch):
     assert "my_method" not in sys.modules
 
 
-DRAWINGS = """
-import decoration
-from privclust.report.figures import new_figure
-from privclust.metrics import segmentation_error as error
-
-WIDTH, HEIGHT = 3, 4
-COLORS = {}
-COLORS["a"] = WIDE = 1
-
-
-def first(results):
-    # a remark
-    return _shared(WIDTH)
-
-
-@decoration.of(COLORS)
-def second(results):
-    return _shared(error(results))
-
-
-def _shared(value):
-    return new_figure(value)
-"""
-
-
-@pytest.fixture
-def drawings(tmp_path, monkeypatch):
-    """Files and digests of two drawings of a module of one's own, after an edit."""
-    monkeypatch.syspath_prepend(tmp_path)
-    module = f"drawings_of_{tmp_path.name}"  # where a module lies is remembered
-
-    def after(old="", new=""):
-        assert old in DRAWINGS
-        (tmp_path / f"{module}.py").write_text(DRAWINGS.replace(old, new, 1) if old else DRAWINGS)
-        return [sources_of_function(f"{module}.{name}") for name in ("first", "second")]
-
-    return after
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "changed"),
-    [
-        ("# a remark", "# another remark", [True, False]),
-        ("WIDTH, HEIGHT = 3, 4", "WIDTH, HEIGHT = 3, 5", [True, False]),
-        ("error(results)", "error(None)", [False, True]),
-        ("decoration.of(COLORS)", "decoration.on(COLORS)", [False, True]),
-        ("new_figure(value)", "new_figure(2 * value)", [True, True]),
-        ('COLORS["a"]', 'COLORS["b"]', [False, True]),
-        ("import decoration", "import decoration, more", [False, False]),
-    ],
-)
-def test_an_edit_counts_for_the_functions_that_use_it(drawings, old, new, changed):
-    before, after = drawings(), drawings(old, new)
-    assert [one[1] != other[1] for one, other in zip(before, after, strict=True)] == changed
-
-
-def test_a_function_depends_on_what_is_imported_for_it(drawings):
-    (first, _), (second, _) = drawings()
-    assert [Path(path).name for path in first if "report" in path] == ["figures.py"]
-    assert not any("metrics" in path for path in first)
-    assert any("metrics" in path for path in second)
-    own, _ = sources_of_function("privclust_papers.mtsc.figures.fig1")
-    assert not any(path.endswith("mtsc/figures.py") for path in own)
+def test_imports_within_functions_count():
+    assert "privclust_papers/report/crate.py" in names("privclust_papers.report.archive")
 
 
 def test_a_function_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="fig9"):
-        sources_of_function("privclust_papers.mtsc.figures.fig9")
+        source_files(["privclust_papers.mtsc.figures.fig9"])
 
 
 def test_unknown_module_is_named():

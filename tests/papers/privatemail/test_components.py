@@ -23,17 +23,3 @@ def test_components_that_are_not_there_are_zero():
     found = pca_features(X, 3)
     np.testing.assert_allclose(np.abs(found[:, 0]), np.sqrt(6) * np.array([1, 0, 1]), atol=1e-12)
     np.testing.assert_allclose(found[:, 1:], 0, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("X", "n", "reason"),
-    [
-        (np.ones(3), 1, r"X: got shape \(3,\)"),
-        (np.full((3, 2), np.nan), 1, "finite numbers"),
-        (np.ones((3, 2)), 3, r"at most the smaller of n and d, got 3 for shape \(3, 2\)"),
-        (np.ones((3, 2)), 0, "n_components must be an integer of at least 1"),
-    ],
-)
-def test_bad_input(X, n, reason):
-    with pytest.raises(ValueError, match=reason):
-        pca_features(X, n)

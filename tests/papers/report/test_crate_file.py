@@ -182,4 +182,4 @@ def test_archives_that_others_hold_are_read_as_on_their_day(tmp_path, monkeypatc
     assert [job.outputs[0] for job in drawn.needed] == ["data/raw/had", "data/prepared/had.h5"]
     assert restored(COMMITTED) == (5, 0, 4, 2)
     jobs = [job for job in crate.jobs if any("results/quick/p/drawn" in n for n in job.outputs)]
-    assert {finding.outcome for finding in compare_outputs(crate, jobs, Path(), {})} == {SAME}
+    assert {finding.outcome for finding in compare_outputs(crate, jobs, Path())} == {SAME}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -276,11 +275,12 @@ class MailIterate(SensitivityCase):
 
     d, n_rows = 4, 1
     trials, least_trials = 4_000, 500
-    _LAST_LABEL = 9
+    _LAST_LABEL, _OBFUSCATE = 9, False
 
     def __init__(self) -> None:
         self._X, self._y = _public_images()
-        model = PrivateMail(variant="paper", random_state=0).fit(self._X, self._y)
+        how = {"variant": "paper", "obfuscate": self._OBFUSCATE, "random_state": 0}
+        model = PrivateMail(**how).fit(self._X, self._y)
         self._start = model.start_ / model.init_scale
         self.bound = model.iterate_sensitivity(model.init_scale)
 
@@ -297,22 +297,13 @@ class MailIterate(SensitivityCase):
         return np.append(row[:-1] / norm, np.clip(np.round(row[-1]), 0, self._LAST_LABEL))
 
 
-class MailExchange(SensitivityCase):
+class MailExchange(MailIterate):
     """The first iterate of Algorithm 1 for a replaced query (two rows): the bound proved here.
 
-    A row is a feature vector and, as last entry, a label. Dummies are the first image of each
-    class.
+    Dummies are the first image of each class.
     """
 
-    d, n_rows = 4, 1
-    trials, least_trials = 4_000, 500
-    _LAST_LABEL = 9
-
-    def __init__(self) -> None:
-        self._X, self._y = _public_images()
-        model = PrivateMail(variant="paper", obfuscate=True, random_state=0).fit(self._X, self._y)
-        self._start = model.start_ / model.init_scale
-        self.bound = model.iterate_sensitivity(model.init_scale)
+    _OBFUSCATE = True
 
     def function(self, rows):
         classes, first = np.unique(self._y, return_index=True)
@@ -320,9 +311,6 @@ class MailExchange(SensitivityCase):
         of_classes[round(rows[0, -1])] = rows[0, :-1]
         X, y = np.vstack([self._X, of_classes]), np.append(self._y, classes)
         return SMLQ(n_iter=1, init=self._start).fit(X, y).embedding_
-
-    draw_record = MailIterate.draw_record
-    project = MailIterate.project
 
 
 class TheoremTwo(SensitivityCase):
@@ -412,52 +400,34 @@ def _public_images():
     return public_features(), np.arange(N_PUBLIC) % 10
 
 
-STATEMENTS: dict[str, tuple[str, Callable[[], SensitivityCase]]] = {
+STATEMENTS: dict[str, tuple[Any, ...]] = {
     "moments": ("EM: counts, sums, moments; replaced, sqrt 6", Moments),
-    "moments_add": ("EM: the same; added or removed, sqrt 3", partial(Moments, _ADD_REMOVE)),
+    "moments_add": ("EM: the same; added or removed, sqrt 3", Moments, _ADD_REMOVE),
     "sketch_l1": ("sketch, l1; replaced", SketchSums),
-    "sketch_l2": ("sketch, l2; replaced", partial(SketchSums, "l2")),
-    "sketch_l1_add": (
-        "sketch and count, l1; added or removed",
-        partial(SketchSums, "l1", _ADD_REMOVE),
-    ),
-    "sketch_l2_add": (
-        "sketch and count, l2; added or removed",
-        partial(SketchSums, "l2", _ADD_REMOVE),
-    ),
+    "sketch_l2": ("sketch, l2; replaced", SketchSums, "l2"),
+    "sketch_l1_add": ("sketch and count, l1; added or removed", SketchSums, "l1", _ADD_REMOVE),
+    "sketch_l2_add": ("sketch and count, l2; added or removed", SketchSums, "l2", _ADD_REMOVE),
     "lloyd": ("Lloyd: counts and sums, l1; replaced", LloydSums),
-    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", partial(LloydSums, "paper")),
+    "lloyd_printed": ("Lloyd: printed d + 1, l1; replaced", LloydSums, "paper"),
     "cells": ("EUGkM: counts of cells, l1; replaced, 2", CellCounts),
     "sulq": ("SuLQ: moments; replaced, sqrt 2", SubspaceMoments),
-    "sulq_add": ("SuLQ: moments; added or removed, 1", partial(SubspaceMoments, _ADD_REMOVE)),
+    "sulq_add": ("SuLQ: moments; added or removed, 1", SubspaceMoments, _ADD_REMOVE),
     "moment_sketch": ("moment sketch; replaced", MomentFeatures),
-    "moment_sketch_add": (
-        "moment sketch and count; added or removed",
-        partial(MomentFeatures, _ADD_REMOVE),
-    ),
+    "moment_sketch_add": ("moment sketch and count; added or removed", MomentFeatures, _ADD_REMOVE),
     "moment_round": ("moment sketch, last round; replaced", RowsBeside),
-    "moment_round_add": (
-        "moment sketch, last round; added or removed",
-        partial(RowsBeside, _ADD_REMOVE),
-    ),
+    "moment_round_add": ("moment sketch, last round; added or removed", RowsBeside, _ADD_REMOVE),
     "means_round": ("k-means, last round; replaced, 2", RowsAboutCenters),
-    "means_round_add": (
-        "k-means, last round; added or removed",
-        partial(RowsAboutCenters, _ADD_REMOVE),
-    ),
+    "means_round_add": ("k-means, last round; added or removed", RowsAboutCenters, _ADD_REMOVE),
     "pca": ("PCA: moments; replaced, sqrt 2", SecondMoments),
-    "pca_add": ("PCA: moments; added or removed, 1", partial(SecondMoments, _ADD_REMOVE)),
+    "pca_add": ("PCA: moments; added or removed, 1", SecondMoments, _ADD_REMOVE),
     "projection": ("random projection: 2 |P|", ProjectedRow),
     "aggregate_smooth": ("S(B) repaired: |ln S/S'| / beta", SmoothBound),
-    "aggregate_smooth_printed": (
-        "S(B) as printed: |ln S/S'| / beta",
-        partial(SmoothBound, "paper"),
-    ),
+    "aggregate_smooth_printed": ("S(B) as printed: |ln S/S'| / beta", SmoothBound, "paper"),
     "aggregate_local": ("most central result: distance over S", CentralResult),
     "mail_feature": ("PrivateMail corrected: discriminants", MailStatistic),
-    "mail_embedding": ("PrivateMail corrected: embedding", partial(MailStatistic, "embedding")),
+    "mail_embedding": ("PrivateMail corrected: embedding", MailStatistic, "embedding"),
     "mail_iterate": ("PrivateMail: first iterate, the bound proved here", MailIterate),
     "mail_exchange": ("PrivateMail: Algorithm 1, an exchange of the query", MailExchange),
     "mail_theorem": ("PrivateMail: Theorem 2, a record added", TheoremTwo),
 }
-"""Statements by name: a description, and the constructor of the case."""
+"""Statements by name: a description, the class of the case and its arguments."""

@@ -8,14 +8,12 @@ from functools import lru_cache
 import numpy as np
 from scipy.ndimage import map_coordinates
 
-from privclust.core.validation import check_integer, check_option
 from privclust.subspaces import KPlanes
 from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import AuditCase
 from privclust_papers.audit.cases.subspaces import lines_sampler, rows_at
 from privclust_papers.audit.exact_lines import ExactLines
 
-STARTS = ("random", "data")
 _THREE_ANGLES = (0.0, math.pi / 3.0, 2.0 * math.pi / 3.0)
 _TWO_ANGLES = (0.0, math.pi / 2.0)
 PAIRS = {
@@ -43,10 +41,6 @@ class LinesAfterSweeps(AuditCase):
     def __init__(
         self, start: str = "random", pair: str = "best", n_sweeps: int = 1, n_rows: int = 30
     ) -> None:
-        check_option("start", start, STARTS)
-        check_option("pair", pair, tuple(PAIRS))
-        check_integer("n_sweeps", n_sweeps, minimum=1)
-        check_integer("n_rows", n_rows, minimum=2)
         self.claimed_by(start == "random", "nobody")
         self._n_sweeps = int(n_sweeps)
         directions, *sides = PAIRS[pair](int(n_rows))

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust_papers.pipeline.words import ROWS, ROWS_OUTSIDE
 from privclust_papers.report.comparison import half_width
-from privclust_papers.report.drawing.style import BELOW, MethodStyle, Results
+from privclust_papers.report.drawing.style import BELOW, Drawing, MethodStyle, Results, canvas
 
 _TABLE_SIZE = 8.0
 TRIALS_FOR_A_BAND = 5
@@ -156,6 +156,21 @@ def put_table(axis: Axes, table: pd.DataFrame, width: float) -> None:
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(min(_TABLE_SIZE, 118.0 * width / sum(longest)))
     drawn.auto_set_column_width(range(len(names)))
+
+
+def table_drawing(
+    results: Results,
+    table: pd.DataFrame,
+    shown: pd.DataFrame,
+    text: str,
+    size: tuple[float, float],
+) -> Drawing:
+    """Draw a table as a picture of a size in inches with a caption; `table` has all numbers."""
+    with canvas(*size, results.trials) as figure:
+        put_table(figure.subplots(), shown, size[0])
+        if text:
+            caption(figure, text)
+    return Drawing(figure, table)
 
 
 def cell(value: object) -> str:
