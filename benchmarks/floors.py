@@ -1,6 +1,6 @@
 r"""What the longest kinds of fits at paper effort must compute, against what they take.
 
-    OMP_NUM_THREADS=1 python benchmarks/floors.py [--repeats 3] [--into docs/costs.md]
+    OMP_NUM_THREADS=1 python benchmarks/floors.py [--repeats 3] [--into docs/architecture.md]
 
 Fits are those of ``costly_fits.py``. Multiply-adds are counted by algorithm, iterations and values
 of objectives as the fit makes them; any other operation of a sine, an exponential or a residual

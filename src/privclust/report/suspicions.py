@@ -12,8 +12,8 @@ from privclust.report.coordinate import WIDTH_95, Coordinate
 
 _IN_THE_MIDDLE = "lies in the middle of the bounds: check that its entries were read as you meant"
 _AT_AN_END = (
-    "lies at an end of the bounds, to which values outside are clipped: if there are such values, "
-    "widen the bounds"
+    "lies at an end of the bounds, to which values outside are clipped: if such values are "
+    "plausible, widen the bounds"
 )
 _NEAR, _NEAREST = 0.01, 0.002  # range of the distance that counts as equal, relative to a column's
 
