@@ -26,7 +26,7 @@ from privclust.embedding._smlq import (
     kernel_width,
     unit_rows,
 )
-from privclust.embedding._smlq_kernels import later_iterates
+from privclust.embedding._smlq_kernels import later_iterates, series_terms
 from privclust.embedding._smlq_sensitivity import sensitivity_bound, weighted_mean_diameter
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.budget import charge
@@ -344,6 +344,7 @@ class PrivateMail(LabelledEmbedding):
             self._least = math.exp(-4.0 / self._width)
             self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
             return
+        self._series = series_terms(*self.start_.shape[::-1])
         self._values = label_range(self.classes_)
         kernel = self._weights(self._public).astype(np.float64)
         np.fill_diagonal(kernel, 1.0)
@@ -387,7 +388,7 @@ class PrivateMail(LabelledEmbedding):
             classes = self._rows.classes(label if self._uses_label() else None)
             later_iterates(
                 image, self.n_iter, self._width, classes, self._rows.matrix, is_code, self.alpha,
-                floor, is_code, kernel,
+                floor, is_code, self._series, kernel,
             )  # fmt: skip
         return np.swapaxes(columns, 1, 2)
 
