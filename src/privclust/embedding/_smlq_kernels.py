@@ -105,8 +105,8 @@ def _centred(columns):
 
 
 @part(fastmath={"contract"})
-def _series_degree(columns, width, counts):
-    """Return the degree at which `_fill_factors` gives the kernel to full precision, or -1.
+def series_degree(columns, width, counts):
+    """Return the degree at which `fill_factors` gives the kernel to full precision, or -1.
 
     ``exp(-|z - y|^2 / w) = exp(-|z|^2 / w) exp(-|y|^2 / w) exp(2 z'y / w)``. Truncating the series
     of the last factor after degree m has a relative error of at most
@@ -131,8 +131,8 @@ def _series_degree(columns, width, counts):
 
 
 @part(fastmath={"contract"})
-def _fill_factors(columns, width, monomials, factors):
-    """Write F (p, n) with ``F'F`` the kernel of a centred embedding; see `_series_degree`.
+def fill_factors(columns, width, monomials, factors):
+    """Write F (p, n) with ``F'F`` the kernel of a centred embedding; see `series_degree`.
 
     Row a is ``exp(-|z|^2 / w) sqrt((2 / w)^|a| / a!) z^a``. Row a of `monomials` holds the row that
     a is computed from, the component that multiplies that row, and the exponent of the component.
@@ -190,11 +190,11 @@ def later_iterates(
         _rescale(columns)
     counts, monomials = series
     centred = _centred(columns)
-    degree = _series_degree(centred, width, counts)
+    degree = series_degree(centred, width, counts)
     ones, degrees = np.ones(n), np.empty(n)
     if degree >= 0:
         space = space[: counts[degree]]
-        _fill_factors(centred, width, monomials, space)
+        fill_factors(centred, width, monomials, space)
         _factor_product(space, ones, degrees)
         for i in range(n):
             degrees[i] -= 1.0

@@ -17,6 +17,7 @@ from privclust.embedding import (
 )
 from privclust.embedding._query_rows import QueryRow
 from privclust.embedding._smlq import FLOORS, FeatureLaplacian, LabelLaplacian
+from privclust.embedding._smlq_kernels import fill_factors, series_degree, series_terms
 from privclust.embedding._smlq_sensitivity import weighted_mean_diameter
 from privclust.metrics.retrieval import hit_ranks
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
@@ -125,6 +126,32 @@ def test_narrow_and_wide_embeddings_are_the_full_recomputation(variant, init_sca
     for image, query, label in zip(found, queries, labels, strict=True):
         whole = embedded_whole(model, X, y, query, label)
         np.testing.assert_allclose(image, whole, rtol=0, atol=1e-11 * np.abs(whole).max())
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 16])
+@pytest.mark.parametrize("spread", [1e-12, 1e-3, 0.1, 0.4, 1.0, 3.0])
+def test_the_series_is_the_kernel(k, spread):
+    """The degree chosen leaves nothing but rounding, and some less leave more."""
+    n, width = 1000, 6.0
+    Z = np.random.default_rng(0).normal(size=(k, n))
+    Z *= math.sqrt(spread * width / 2.0 / (Z**2).sum(axis=0).max())
+    kernel = np.exp(-((Z[:, :, None] - Z[:, None, :]) ** 2).sum(axis=0) / width)
+    counts, monomials = series_terms(k, n)
+    assert counts.tolist() == [math.comb(k + m, m) for m in range(len(counts))]
+    assert 4 * counts[-1] <= n
+    degree = series_degree(Z, width, counts)
+    if degree < 0:  # no series at hand is long enough
+        left_out = spread ** len(counts) / math.factorial(len(counts))
+        assert math.exp(2.0 * spread) * left_out > 2.0**-53
+        return
+
+    def error(degree):
+        factors = np.empty((counts[degree], n))
+        fill_factors(Z, width, monomials, factors)
+        return np.abs(factors.T @ factors / kernel - 1.0).max()
+
+    assert error(degree) < 5e-15
+    assert error(max(degree - 4, 0)) > 1e-13
 
 
 def test_a_query_does_not_depend_on_the_others():
