@@ -10,7 +10,7 @@ from privclust_papers.pipeline.runner import evaluate_fits, run_short
 from privclust_papers.pipeline.tables import columns_of, tables_of
 
 # What one job does together decides no number, so it stands in no later artefact.
-LEFT_OUT = ("blocks", "batches", "summary")
+LEFT_OUT = ("blocks", "batches", "labels")
 
 job.start(snakemake)
 spec = json.loads(snakemake.params.spec)
@@ -48,6 +48,6 @@ parameters["instances"] = [instance for block in spec["blocks"] for instance in 
 artefacts.write(snakemake.output.metrics, "metrics", metrics, parameters, inputs)
 totals = costs.groupby("method", as_index=False).sum()
 artefacts.write_table(snakemake.output.costs, totals.to_csv(sep="\t", index=False))
-trials, summary = tables_of(metrics, **spec["summary"])
+trials, summary = tables_of(metrics, spec["labels"])
 artefacts.write_table(snakemake.output.trials, trials.to_csv(index=False))
 artefacts.write_table(snakemake.output.summary, summary.to_csv(index=False))

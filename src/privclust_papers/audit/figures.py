@@ -67,7 +67,7 @@ def mechanisms(results: Results) -> Drawing:
 
 def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each case: the claim, the bounds, the verdict in words, the time."""
-    cpu_seconds = costs.set_index("method")["cpu_seconds"].round(1)
+    cpu_seconds = {row.method: round(row.cpu_seconds, 1) for row in costs.itertuples()}
     groups = list(map(_group, trials["method"], trials["label"]))
     claimants = [CLAIMANTS[int(number)] for number in trials["claimant"]]
     return pd.DataFrame(

@@ -73,6 +73,7 @@ _SIZE_NAMES = {
     "n_features": "features d",
     "n_frequencies": "frequencies m",
 }
+_NORM_AXES = "n_clusters", "n_features"  # down and across
 _DATA_SETS = {"ckm_s1": "S1", "ckm_gowalla": "Gowalla", "ckm_lifesci": "Life Sciences"}
 _COST_NAMES = {"cpu_s": "CPU s", "of_reference": "relative to the sketch"}
 _RELATIVE_SSE_NAMES = {
@@ -188,10 +189,15 @@ def tab_snr(results: Results) -> Drawing:
         caption(top, f"SNR of merged scrambled sketches: means over {measured}{shared}")
         panels = bottom.subplots(1, len(laws), sharey=True, squeeze=False)[0]
         for axis, (label, part) in zip(panels, laws, strict=True):
-            _norms(axis, part, axes["ckm_norm"], norms["mean"].max())
+            parts = [
+                part.pivot_table(name, *_NORM_AXES, dropna=False).sort_index()
+                for name in ("mean", "min", "max")
+            ]
+            named_cells(axis, *parts, norms["mean"].max())
+            axis.set_xlabel(_size_name(_NORM_AXES[1]))
             low, high = part["mean"].min(), part["mean"].max()
             axis.set_title(f"{label}: {low:.3f} to {high:.3f}", fontsize=8)
-        panels[0].set_ylabel(_size_name(_sizes_of(axes["ckm_norm"])[0]))
+        panels[0].set_ylabel(_size_name(_NORM_AXES[0]))
         caption(bottom, f"||z||²: mean and range of {counted(results.trials['ckm_norm'])}")
     return Drawing(figure, _joined(tables))
 
@@ -219,18 +225,6 @@ def _spaced(name: str) -> str:
 def _size_name(name: str) -> str:
     """Return the name of a size in words, with the paper's symbol."""
     return _SIZE_NAMES.get(name, _spaced(name))
-
-
-def _norms(axis: Axes, table: pd.DataFrame, axes: list[str], largest: float) -> None:
-    first, second = _sizes_of(axes)
-    wide = [table.pivot_table(v, first, second, dropna=False) for v in ("mean", "min", "max")]
-    named_cells(axis, *(values.sort_index() for values in wide), largest)
-    axis.set_xlabel(_size_name(second))
-
-
-def _sizes_of(axes: list[str]) -> list[str]:
-    named = [name for name in ("n_clusters", "k", "n_features", "d") if name in axes]
-    return named if len(named) == 2 else axes[:2]
 
 
 def statements(results: Results) -> Drawing:

@@ -41,6 +41,7 @@ r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
 _SNR_TOLERANCE = 0.1  # relative change of an SNR that rounding r to an integer may cause
 # least SNR m / (k d) and m / (k d) at which the paper calls recovery successful
 _SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
+DECODERS = ("clompr", "gaussian", "gaussian_shared")
 _TOO_SMALL, _BETWEEN, _RECOVERABLE = 0.0, 1.0, 2.0
 
 Noisy = Callable[[Sketch, np.random.Generator], Sketch]
@@ -134,7 +135,7 @@ class Sketching:
 
     def centers(self, n_measurements: int | None, noisy: Noisy) -> np.ndarray:
         """Return centers from the noisy sketch, or NaN without measurements."""
-        check_option("decoder", self.decoder, ("clompr", "gaussian", "gaussian_shared"))
+        check_option("decoder", self.decoder, DECODERS)
         k, n_drawn = (self.data.extra[name] for name in ("n_clusters", "n_frequencies"))
         m = self.n_frequencies
         if m > n_drawn:

@@ -231,7 +231,8 @@ def geometry(results: Results) -> Drawing:
 def accuracy(results: Results) -> Drawing:
     """Gap to EM at each budget, at the paper's nominal budget and at equal privacy."""
     (trials,) = results.trials.values()
-    gaps = _gaps_to_em(trials, "epsilon")
+    wide = trials.pivot_table(index=["epsilon", "trial"], columns="method", values="loss")
+    gaps = wide.drop(columns="em").sub(wide["em"], axis=0)
     panels = {
         "epsilon as the paper counts it": ["cdp", "dp", "dp_pure", *results.own],
         "at equal privacy: (epsilon, 0.01)-DP; pure DP: (epsilon, 0)": [
@@ -258,11 +259,6 @@ def accuracy(results: Results) -> Drawing:
     shares = trials.groupby(["method", "epsilon"])[["beyond", "worst"]].mean().reset_index()
     table = table.merge(shares, on=["method", "epsilon"])
     return Drawing(figure, table.assign(epsilon_needed=table["method"].map(needed)))
-
-
-def _gaps_to_em(trials: pd.DataFrame, x: str) -> pd.DataFrame:
-    wide = trials.pivot_table(index=[x, "trial"], columns="method", values="loss")
-    return wide.drop(columns="em").sub(wide["em"], axis=0)
 
 
 def fig3(results: Results) -> Drawing:

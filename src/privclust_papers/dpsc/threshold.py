@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privclust.core.grassmann import bases_of_labels
+from privclust.core.validation import check_option
 from privclust.metrics.subspaces import wasserstein_distance
 from privclust.segmentation import TSC
 from privclust.synthetic.subspaces import subspace_mixture
@@ -42,6 +43,7 @@ def threshold_clusters(
     ``subspaces``: ``points``, the span of q random rows of a component, as printed, or ``rows``,
     the best fit to all its rows. Returns ``labels`` (n,) and ``bases`` (n_components, d, q).
     """
+    check_option("subspaces", subspaces, ("points", "rows"))
     k, _, q = data.extra["truth"].shape
     n_neighbors = max(q, math.ceil(len(data.X) / (20 * k)))
     model = TSC(n_neighbors=n_neighbors).fit(data.X)

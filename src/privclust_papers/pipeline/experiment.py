@@ -81,7 +81,6 @@ class Experiment:
     points: tuple[dict[str, Any], ...]  # of the grid
     trials: tuple[int, ...]  # of each point
     block: int  # tasks in one job, rounded up to whole instances
-    groups: tuple[tuple[str, ...], ...]  # facts by which the summary is split, besides the point
     seed: int  # the base seed
     # axes that are settings of the methods: data and starts are the same along them
     swept: tuple[str, ...] = ()
@@ -163,13 +162,6 @@ class Experiment:
             "blocks": self.blocks,
         }
 
-    def summary_spec(self) -> dict[str, Any]:
-        """Return the other settings of the summary, as JSON values."""
-        return {
-            "labels": {name: method.label for name, method in self.methods.items()},
-            "groups": [list(group) for group in self.groups],
-        }
-
 
 def block_spec(spec: Mapping[str, Any], batch: str, block: int) -> dict[str, Any]:
     """Return all settings of a batch's fits of one block, from `Experiment.evaluate_spec`."""
@@ -243,7 +235,6 @@ def experiments_of(
             methods=methods,
             points=expand_grid(grid or [{}]),
             trials=expand_trials(settings["trials"]),
-            groups=tuple(tuple(group) for group in settings.get("groups", [])),
             seed=seed,
             swept=tuple(settings.get("swept", ())),
             grid=tuple(grid),

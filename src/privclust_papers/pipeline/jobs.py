@@ -217,7 +217,8 @@ class Jobs:
     def evaluate_spec(self, wildcards: Wildcards) -> str:
         """Return the settings of an experiment's metrics and their summary."""
         experiment = self._experiment(wildcards)
-        return canonical_json({**experiment.evaluate_spec(), "summary": experiment.summary_spec()})
+        labels = {name: method.label for name, method in experiment.methods.items()}
+        return canonical_json({**experiment.evaluate_spec(), "labels": labels})
 
     @staticmethod
     def _fit_code(experiment: Experiment, names: Iterable[str]) -> list[str]:

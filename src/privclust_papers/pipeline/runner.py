@@ -68,7 +68,7 @@ class TrialData:
     X: Any
     y: np.ndarray | None  # the true clusters, 0-based, if any
     source: str  # begins with "substitute" for a substitute of other data
-    facts: dict[str, str | int] = field(default_factory=dict)  # by which the summary may be split
+    facts: dict[str, str | int] = field(default_factory=dict)  # further columns of the table
     # Other inputs of fits and evaluation, such as held-out samples. "shared" has the result of the
     # experiment's `share` (for fits), "reference" the outputs of the reference method on the same
     # task (for the evaluation); both are dicts of arrays.

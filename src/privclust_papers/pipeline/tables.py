@@ -17,7 +17,7 @@ def columns_of(method: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.nd
 
 
 def tables_of(
-    metrics: Mapping[str, np.ndarray], labels: Mapping[str, str], groups: Sequence[Sequence[str]]
+    metrics: Mapping[str, np.ndarray], labels: Mapping[str, str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the trials of an experiment and their summary: `trials_table`, `summary_table`.
 
@@ -29,7 +29,7 @@ def tables_of(
     every = list(dict.fromkeys(itertools.chain.from_iterable(columns.values())))
     axes = [key.removeprefix("point/") for key in every if key.startswith("point/")]
     trials = pd.concat(tables, ignore_index=True)
-    return trials, summary_table(trials, metric_names(every), axes, groups)
+    return trials, summary_table(trials, metric_names(every), axes)
 
 
 def trials_table(label: str, method: str, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
@@ -50,26 +50,19 @@ def metric_names(columns: Iterable[str]) -> list[str]:
 
 
 def summary_table(
-    trials: pd.DataFrame,
-    metrics: Sequence[str],
-    point_names: Sequence[str],
-    groups: Sequence[Sequence[str]],
+    trials: pd.DataFrame, metrics: Sequence[str], point_names: Sequence[str]
 ) -> pd.DataFrame:
-    """Summarise metrics of trials, from `trials_table`, per method, grid point and group.
+    """Summarise metrics of trials, from `trials_table`, per method and grid point.
 
-    A group is a further split by facts; rows without a split come first. Columns of the result:
-    method, label, the axes of the grid, the facts (``"all"`` if not split), metric, n, mean,
-    median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
+    Columns of the result: method, label, the axes of the grid, metric, n, mean, median, std (n - 1
+    in the denominator), se = std / sqrt(n), min, max.
     """
-    facts = sorted({fact for group in groups for fact in group})
-    rows = []
-    for group in [(), *groups]:
-        keys = ["method", "label", *point_names, *group]
-        for values, part in trials.groupby(keys, sort=False, dropna=False):
-            head = dict.fromkeys(facts, "all") | dict(zip(keys, values, strict=True))
-            rows.extend(head | {"metric": name} | _statistics(part[name]) for name in metrics)
-    order = ["method", "label", *point_names, *facts, "metric", "n"]
-    return pd.DataFrame(rows)[[*order, "mean", "median", "std", "se", "min", "max"]]
+    keys = ["method", "label", *point_names]
+    rows: list[dict[str, Any]] = []
+    for values, part in trials.groupby(keys, sort=False, dropna=False):
+        head = dict(zip(keys, values, strict=True))
+        rows.extend(head | {"metric": name} | _statistics(part[name]) for name in metrics)
+    return pd.DataFrame(rows)
 
 
 def _statistics(values: pd.Series) -> dict[str, float]:

@@ -134,3 +134,8 @@ def test_the_configured_points_can_be_made():
         assert {"pair", "n_rows", "n_sweeps"} == set(EXPERIMENT["swept"])
         assert 1 in point["n_sweeps"]  # what claims are about
         assert max(point["n_sweeps"]) >= 8
+
+
+def test_starts_have_names():
+    with pytest.raises(ValueError, match="start must be one of random, data"):
+        LinesAfterSweeps(start="best")

@@ -92,7 +92,7 @@ def results_of(tables):
         columns = list(trials.columns)
         metrics = columns[columns.index("source") + 1 :]
         axes = columns[2 : columns.index("trial")]
-        summaries[name] = summary_table(trials, metrics, axes, [])
+        summaries[name] = summary_table(trials, metrics, axes)
     styles = styles_of(styles_in(load_yaml(CONFIG), tables))
     return Results("t", tables, summaries, {}, pd.DataFrame(), styles=styles)
 

@@ -70,3 +70,8 @@ def test_mismatches_are_told():
     empty = TrialData(data.X[data.y < 2], data.y[data.y < 2], "", extra=data.extra)
     two = {"labels": empty.y, "bases": bases[:2]}
     assert threshold.evaluate_threshold(empty, two)["mismatch"] == 0.0
+
+
+def test_steps_have_names():
+    with pytest.raises(ValueError, match="subspaces must be one of points, rows"):
+        threshold.threshold_clusters(trial(), streams(), subspaces="all")

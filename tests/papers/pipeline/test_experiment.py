@@ -25,7 +25,6 @@ def experiment():
         points=expand_grid([{"d": [1, 2]}]),
         trials=(0, 1, 2),
         block=4,
-        groups=(),
         seed=0,
     )
 

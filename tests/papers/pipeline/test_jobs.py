@@ -190,8 +190,7 @@ def test_evaluation_depends_on_metrics_and_on_no_method(jobs_of):
     assert not code & {"_lsr.py", "_ssc.py"}
     assert any(path.endswith("metrics/segmentation.py") for path in jobs.evaluate_code(wildcards))
     assert json.loads(jobs.evaluate_spec(wildcards))["experiment"] == "mtsc_synthetic"
-    summary = json.loads(jobs.evaluate_spec(wildcards))["summary"]
-    assert summary["labels"] == {"ssc": "SSC", "lsr": "LSR"}
+    assert json.loads(jobs.evaluate_spec(wildcards))["labels"] == {"ssc": "SSC", "lsr": "LSR"}
 
 
 def test_evaluation_depends_on_metrics_that_the_config_names(jobs_of):

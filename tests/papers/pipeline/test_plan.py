@@ -86,7 +86,6 @@ def test_another_colour_redraws_and_refits_nothing(plan_of):
     before = plan_of({})
     after = plan_of({"methods": {"ssc": {"colour": "black", "line": "dotted"}, "lsr": {}}})
     for name, experiment in before.experiments.items():
-        assert after.experiments[name].summary_spec() == experiment.summary_spec()
         assert after.experiments[name].evaluate_spec() == experiment.evaluate_spec()
     specs = [plan.targets["mtsc_fig1"].spec() for plan in (before, after)]
     looks = [dict(spec.pop("styles")) for spec in specs]

@@ -60,7 +60,6 @@ def experiment(block, **params):
         points=expand_grid([{"d": [1, 2]}]),
         trials=(0, 1, 2),
         block=block,
-        groups=(("parity",),),
         seed=0,
     )
 
@@ -158,24 +157,23 @@ def test_summary_agrees_with_a_direct_computation():
             "method": "a",
             "label": "A",
             "d": np.repeat([1, 2], 6),
-            "parity": np.tile([0, 1], 6),
             "error": rng.random(12),
         }
     )
-    summary = tables.summary_table(trials, ["error"], ["d"], [["parity"]])
-    assert len(summary) == 2 + 4
-    row = summary[(summary["d"] == 2) & (summary["parity"] == 1)].iloc[0]
-    values = trials[(trials["d"] == 2) & (trials["parity"] == 1)]["error"].to_numpy()
-    assert row["n"] == 3
+    summary = tables.summary_table(trials, ["error"], ["d"])
+    assert len(summary) == 2
+    row = summary[summary["d"] == 2].iloc[0]
+    values = trials[trials["d"] == 2]["error"].to_numpy()
+    assert row["n"] == 6
     assert row["mean"] == pytest.approx(values.mean())
     assert row["std"] == pytest.approx(values.std(ddof=1))
-    assert row["se"] == pytest.approx(values.std(ddof=1) / np.sqrt(3))
+    assert row["se"] == pytest.approx(values.std(ddof=1) / np.sqrt(6))
     assert (row["min"], row["max"]) == (values.min(), values.max())
 
 
 def test_one_trial_has_no_spread():
     trials = pd.DataFrame({"method": ["a"], "label": ["A"], "error": [0.5]})
-    row = tables.summary_table(trials, ["error"], [], []).iloc[0]
+    row = tables.summary_table(trials, ["error"], []).iloc[0]
     assert row["mean"] == 0.5
     assert np.isnan(row["se"])
 
@@ -264,7 +262,6 @@ def sweeping():
         points=expand_grid([{"n": [5, 8], "epsilon": [0.1, 1.0, 10.0], "devices": [1, 4]}]),
         trials=(0, 3),
         block=6,
-        groups=(),
         seed=7,
         swept=("epsilon", "devices"),
     )

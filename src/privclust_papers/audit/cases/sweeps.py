@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.ndimage import map_coordinates
 
+from privclust.core.validation import check_option
 from privclust.subspaces import KPlanes
 from privclust_audit.black_box import vectorised
 from privclust_papers.audit.cases.audit_case import AuditCase
@@ -41,6 +42,7 @@ class LinesAfterSweeps(AuditCase):
     def __init__(
         self, start: str = "random", pair: str = "best", n_sweeps: int = 1, n_rows: int = 30
     ) -> None:
+        check_option("start", start, ("random", "data"))
         self.claimed_by(start == "random", "nobody")
         self._n_sweeps = int(n_sweeps)
         directions, *sides = PAIRS[pair](int(n_rows))
