@@ -31,6 +31,7 @@ from privclust_papers.datasets.network import (
     CHUNK,
     download,
     published_md5,
+    unreachable,
     why_failed,
     worth_retrying,
 )
@@ -113,9 +114,10 @@ def fetch(
     and named in the log and in the final message.
 
     `mirror` is a directory of local copies. `timeout` is the number of seconds to wait for a
-    connection, and between two chunks of an answer. `retries` is the number of new attempts after
-    a broken connection or a temporary server error. Raises a DataError if a mirror's file is wrong,
-    the folder cannot be written, or there is neither a source nor an allowed substitute.
+    connection (all addresses are tried at once), and between two chunks of an answer. `retries` is
+    the number of new attempts after a broken connection or a temporary server error. Raises a
+    DataError if a mirror's file is wrong, the folder cannot be written, or there is neither a
+    source nor an allowed substitute.
     """
     if dataset.content_digest is not None:
         load_object(dataset.content_digest)  # a wrong path is not the fault of a source
@@ -218,10 +220,18 @@ class _Fetching:
     failures: list[str] = field(default_factory=list)  # reasons for skipped sources
 
     def from_sources(self, sources: Iterable[Source]) -> Receipt | None:
+        sources = list(sources)
+        no_route: dict[str, str] | None = None
         for source in sources:
             try:
-                from_it = self._from_mirror if source.kind == "mirror" else self._from_url
-                return from_it(source)
+                if source.kind == "mirror":
+                    return self._from_mirror(source)
+                if no_route is None:
+                    urls = (s.location for s in sources if s.kind == "url")
+                    no_route = unreachable(urls, self.timeout[0])
+                if source.location in no_route:
+                    raise _Unavailable(no_route[source.location])
+                return self._from_url(source)
             except _Unavailable as error:
                 self.failures.append(f"{source.description} ({source.location}): {error}")
                 log.info("%s: skipped %s", self.dataset.name, self.failures[-1])

@@ -1,9 +1,14 @@
-"""Downloads, and explanations of their failures."""
+"""Quick tests of connections, downloads, and explanations of their failures."""
 
 from __future__ import annotations
 
+import logging
 import re
+import socket
 import sys
+import threading
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,15 +19,49 @@ from privclust_papers.datasets.registry import DataError
 CHUNK = 1 << 17
 """Bytes per chunk."""
 
+_LOG_EVERY = 10_000_000
+
+log = logging.getLogger(__name__)
+
+
+def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
+    """Return the addresses without a connection within a number of seconds, with reasons.
+
+    All are tried at once, with one time limit. The limit includes the name lookup, which time-outs
+    of sockets and requests do not cover and which can take minutes without a network. If a proxy is
+    set, the connection to the proxy is tested.
+    """
+    urls = list(dict.fromkeys(urls))
+    endpoints = {url: _endpoint(url) for url in urls}
+    outcome: dict[tuple[str, int], str | None] = {}
+
+    def connect(endpoint: tuple[str, int]) -> None:
+        outcome[endpoint] = _connect(endpoint, seconds)
+
+    threads = [
+        threading.Thread(target=connect, args=(endpoint,), daemon=True)
+        for endpoint in set(endpoints.values())
+    ]
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    reasons = {
+        url: outcome.get(endpoint, _no_answer(endpoint[0], seconds))
+        for url, endpoint in endpoints.items()
+    }
+    return {url: reason for url, reason in reasons.items() if reason is not None}
+
 
 def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
-    """Download a file, with a progress bar on a terminal.
+    """Download a file, with a progress bar on a terminal and log lines elsewhere.
 
     `timeout` is the number of seconds to wait for a connection, and between two chunks of an
     answer. Raises a requests.RequestException on failure; see `why_failed`.
     """
     downloader_class = require("pooch", "downloads").HTTPDownloader
-    progress = sys.stderr.isatty()
+    progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
     downloader = downloader_class(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
     downloader(url=url, output_file=str(path), pooch=None)
 
@@ -44,7 +83,30 @@ def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
     return md5
 
 
-def why_failed(error: Any, timeout: tuple[float, float]) -> str:
+class _LogProgress:
+    """Progress bar for pooch that writes a log line every few megabytes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.total = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self._done = 0
+        self._next = _LOG_EVERY
+
+    def update(self, n_bytes: int) -> None:
+        self._done += n_bytes
+        if self._done >= self._next:
+            self._next += _LOG_EVERY
+            of_total = f" of {self.total / 1e6:.0f}" if self.total else ""
+            log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
+
+    def close(self) -> None:
+        """Do nothing; pooch calls this at the end."""
+
+
+def why_failed(error: Exception, timeout: tuple[float, float]) -> str:
     """Return the reason of a failed download in a few words; `timeout` is that of `download`."""
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError) and error.response is not None:
@@ -55,11 +117,6 @@ def why_failed(error: Any, timeout: tuple[float, float]) -> str:
         return f"the server sent nothing for {timeout[1]:g} s"
     if isinstance(error, requests.exceptions.SSLError):
         return "no secure connection (its certificate was not accepted)"
-    if _is_unreachable(error):
-        host = urlsplit(error.request.url).hostname
-        if "refused" in str(error):
-            return f"{host} refuses the connection"
-        return f"{host} cannot be reached (is there a network?)"
     if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
         return "the connection broke off"
     return f"the download failed ({type(error).__name__})"
@@ -74,12 +131,34 @@ def worth_retrying(error: Exception) -> bool:
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError):
         return error.response is not None and error.response.status_code >= 500
-    if isinstance(error, requests.Timeout | requests.exceptions.SSLError) or _is_unreachable(error):
+    if isinstance(error, requests.Timeout | requests.exceptions.SSLError):
         return False
     return isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)
 
 
-def _is_unreachable(error: Exception) -> bool:
-    """Return whether there was no connection at all, rather than one that broke off."""
-    given_up = require("urllib3.exceptions", "downloads").MaxRetryError
-    return bool(error.args) and isinstance(error.args[0], given_up)
+def _endpoint(url: str) -> tuple[str, int]:
+    utils = require("requests.utils", "downloads")
+    proxy = utils.select_proxy(url, utils.get_environ_proxies(url))
+    if proxy and "://" not in proxy:
+        proxy = f"http://{proxy}"
+    parts = urlsplit(proxy or url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _connect(endpoint: tuple[str, int], seconds: float) -> str | None:
+    host = endpoint[0]
+    try:
+        socket.create_connection(endpoint, timeout=seconds).close()
+    except socket.gaierror:
+        return f"the name {host} cannot be resolved (is there a network?)"
+    except ConnectionRefusedError:
+        return f"{host} refuses the connection"
+    except TimeoutError:
+        return _no_answer(host, seconds)
+    except (OSError, UnicodeError) as error:
+        return f"{host} cannot be reached ({error})"
+    return None
+
+
+def _no_answer(host: str, seconds: float) -> str:
+    return f"{host} does not answer within {seconds:g} s"

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from privclust_papers.datasets import fetch as fetching
+from privclust_papers.datasets import network
 from privclust_papers.datasets.fetch import fetch, load, read_receipt, resolve_mirror, source_of
 from privclust_papers.datasets.hopkins155 import content_sha256
 from privclust_papers.datasets.registry import DataError, Part, Source
@@ -149,21 +150,6 @@ def test_bad_answer_is_passed_over_and_named(make_dataset, server, tmp_path, pat
     assert fetch(make_dataset(bad, good), tmp_path / "raw", **QUICK).location == good
 
 
-@pytest.mark.parametrize(
-    ("address", "reason"),
-    [
-        ("http://127.0.0.1:9/x", "127.0.0.1 refuses the connection"),
-        ("http://name.invalid/x", "name.invalid cannot be reached (is there a network?)"),
-    ],
-)
-def test_an_address_without_a_server_is_tried_once(make_dataset, tmp_path, address, reason):
-    start = time.monotonic()
-    arguments = {"allow_substitutes": False, "timeout": (0.5, 0.5), "retries": 9}
-    message = _refused(make_dataset(address), tmp_path / "raw", **arguments)
-    assert f"({address}): {reason}" in message
-    assert time.monotonic() - start < 5.0
-
-
 def test_passing_server_error_is_tried_again(make_dataset, server, tmp_path):
     receipt = fetch(make_dataset(f"{server.url}/flaky"), tmp_path / "raw", retries=1)
     assert receipt.kind == "url"
@@ -173,6 +159,16 @@ def test_passing_server_error_is_tried_again(make_dataset, server, tmp_path):
 def test_missing_file_is_not_asked_for_again(make_dataset, server, tmp_path):
     fetch(make_dataset(f"{server.url}/404"), tmp_path / "raw", retries=3)
     assert server.requests == ["/404"]
+
+
+def test_progress_goes_to_the_log_without_a_terminal(
+    make_dataset, server, tmp_path, caplog, monkeypatch, capsys
+):
+    monkeypatch.setattr(network, "_LOG_EVERY", 10_000)
+    with caplog.at_level(logging.INFO, "privclust_papers"):
+        fetch(make_dataset(f"{server.url}/good"), tmp_path / "raw", **QUICK)
+    assert any(message.endswith(" MB") for message in caplog.messages)
+    assert capsys.readouterr().err == ""
 
 
 def test_substitute_is_named_loudly(make_dataset, tmp_path, caplog):
