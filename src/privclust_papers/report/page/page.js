@@ -9,23 +9,63 @@ function element(tag, text, attributes = {}) {
   return made;
 }
 
-// Buttons that copy a command. Where the browser refuses, its text is selected.
-for (const code of document.querySelectorAll("code.command")) {
-  const text = code.textContent;
-  const name = text.length < 100 ? text : "all";
-  const button = element("button", "Copy", { type: "button", "aria-label": `Copy: ${name}` });
+// Buttons that copy a text. Where the browser refuses, an element with the text is selected.
+function copier(label, text, shown, attributes = {}) {
+  const button = element("button", label, { type: "button", ...attributes });
   const said = element("span", "", { role: "status" });
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(text());
       said.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(code);
+      getSelection().selectAllChildren(shown());
       said.textContent = "Selected: press Ctrl+C";
     }
     setTimeout(() => { said.textContent = ""; }, 3000);
   });
-  (code.closest("pre") ?? code).after(button, said);
+  return [button, said];
+}
+
+for (const code of document.querySelectorAll("code.command")) {
+  const text = () => code.textContent;
+  const name = text().length < 100 ? text() : "all";
+  const parts = copier("Copy", text, () => code, { "aria-label": `Copy: ${name}` });
+  (code.closest("pre") ?? code).after(...parts);
+}
+
+// Tables as LaTeX, with the rows, the order and the numbers that are shown.
+const LATEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}" };
+
+function latexCell(cell) {
+  const text = cell.innerText.replace(/[↕↑↓]/g, "").replace(/\s+/g, " ").trim();
+  if (/^-[\d.e+-]+$/.test(text)) return `$${text}$`;
+  return text.replace(/[\\&%$#_{}~^]/g, (special) => LATEX[special] ?? `\\${special}`);
+}
+
+function latexOf(table) {
+  const line = (row) => `${[...row.cells].map(latexCell).join(" & ")} \\\\`;
+  const lines = (part) => [...(part?.rows ?? [])].filter((row) => !row.hidden).map(line);
+  const columns = [...table.tHead.rows[0].cells].map((cell) => (cell.classList.contains("number") ? "r" : "l"));
+  const foot = lines(table.tFoot);
+  return [
+    `% ${table.dataset.latex.replace(/\s+/g, " ")}`,
+    "% needs \\usepackage{booktabs}",
+    `\\begin{tabular}{${columns.join("")}}`,
+    "\\toprule", ...lines(table.tHead), "\\midrule", ...lines(table.tBodies[0]),
+    ...(foot.length ? ["\\midrule", ...foot] : []),
+    "\\bottomrule", "\\end{tabular}", "",
+  ].join("\n");
+}
+
+for (const table of document.querySelectorAll("table[data-latex]")) {
+  const tools = element("p", "", { class: "table-tools" });
+  const shown = () => {
+    const text = element("pre", latexOf(table));
+    tools.after(text);
+    return text;
+  };
+  tools.append(...copier("Copy as LaTeX", () => latexOf(table), shown));
+  table.closest(".scroll").after(tools);
 }
 
 // Tables that are wider than the page say so, as long as there is more to the right.
@@ -176,3 +216,69 @@ for (const details of document.querySelectorAll("[data-costs]")) {
   details.querySelector("summary").textContent = `Cost: ${seconds(total)} of CPU time in fits`;
   details.append(...found.map((name) => costTable(name, known[name])));
 }
+
+// Figures: a click or Enter opens one large. Wheel, buttons and keys zoom; drag and arrow keys move.
+const dialog = document.getElementById("zoom");
+const stage = dialog.querySelector(".stage");
+const large = stage.querySelector("img");
+const STEP = 1.25;
+const LARGEST = 12;
+const view = { zoom: 1, fit: 0 };
+
+function setZoom(zoom, x = stage.clientWidth / 2, y = stage.clientHeight / 2) {
+  const before = view.zoom;
+  view.zoom = Math.min(LARGEST, Math.max(1, zoom));
+  large.style.width = `${view.fit * view.zoom}px`;
+  // what was under the pointer stays there
+  const ratio = view.zoom / before;
+  stage.scrollLeft = (stage.scrollLeft + x) * ratio - x;
+  stage.scrollTop = (stage.scrollTop + y) * ratio - y;
+  dialog.querySelector("output").textContent = `${Math.round(100 * view.zoom)} %`;
+}
+
+function fitStage() {
+  const ratio = large.getAttribute("width") / large.getAttribute("height");
+  view.fit = Math.min(stage.clientWidth, stage.clientHeight * ratio);
+  setZoom(1);
+}
+
+const ACTIONS = {
+  in: () => setZoom(view.zoom * STEP),
+  out: () => setZoom(view.zoom / STEP),
+  fit: fitStage,
+  close: () => dialog.close(),
+};
+const KEYS = { "+": "in", "=": "in", "-": "out", "0": "fit" };
+
+for (const link of document.querySelectorAll("a.zoom")) {
+  link.setAttribute("aria-haspopup", "dialog");
+  link.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const small = link.querySelector("img");
+    document.getElementById("zoom-title").textContent = link.dataset.title;
+    for (const name of ["width", "height", "alt", "src"]) large.setAttribute(name, small.getAttribute(name));
+    dialog.showModal();
+    fitStage();
+    dialog.addEventListener("close", () => link.focus({ preventScroll: true }), { once: true });
+  });
+}
+
+for (const button of dialog.querySelectorAll("[data-zoom]")) {
+  button.addEventListener("click", ACTIONS[button.dataset.zoom]);
+}
+dialog.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || !(event.key in KEYS)) return;
+  event.preventDefault();
+  ACTIONS[KEYS[event.key]]();
+});
+stage.addEventListener("wheel", (event) => {
+  event.preventDefault();
+  const box = stage.getBoundingClientRect();
+  setZoom(view.zoom * STEP ** -Math.sign(event.deltaY), event.clientX - box.left, event.clientY - box.top);
+}, { passive: false });
+stage.addEventListener("pointermove", (event) => {
+  if (event.pointerType !== "mouse" || event.buttons !== 1) return;
+  stage.scrollBy(-event.movementX, -event.movementY);
+});
+window.addEventListener("resize", () => { if (dialog.open) fitStage(); });

@@ -21,7 +21,7 @@ DRIVER = shutil.which("chromedriver")
 TEXTS = """
     body, .lead, .where, .decided, .claim, .tag, .warning, a, nav a, code, button, select, input,
     caption, thead th button, td, summary, dt, .verdict.reproduced, .verdict.partly,
-    .verdict.not-reproduced, .verdict.not-comparable, .verdict.not-run, .filters p
+    .verdict.not-reproduced, .verdict.not-comparable, .verdict.not-run, .filters p, .tools p
 """
 CONTRASTS = """
     const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -199,6 +199,46 @@ def test_the_commit_is_shown(page):
     assert find(page, "[data-commit]").text == "abc123"
 
 
+def test_tables_can_be_copied_as_latex(page, nasty):
+    script = "return latexOf(document.querySelector(arguments[0]))"
+    lines = page.execute_script(script, "#cases").splitlines()
+    assert lines[0].startswith("% The audit")
+    assert lines[2:5] == [
+        r"\begin{tabular}{lllrrrl}",
+        r"\toprule",
+        r"mechanism & of & claimed by & claimed epsilon & at delta & epsilon is at least & verdict"
+        r" \\",
+    ]
+    assert lines[5] == r"\midrule"
+    escaped = r"""</script><img src=x onerror="window.hacked = 1">'"\&\{\{ 7 * 7 \}\}"""
+    assert lines[6] == rf"Laplace {escaped} & controls & ours & 1 & 0 & 0.9957 & consistent \\"
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    # what is shown: without rows that a filter hides, in the order that a reader gave
+    find(page, "[data-filters=cases] input[name=words]").send_keys("controls")
+    find(page, "#cases th:nth-child(4) button").click()
+    find(page, "#cases th:nth-child(4) button").click()
+    rows = page.execute_script(script, "#cases").splitlines()[6:-2]
+    assert [row.split(" & ")[0][:6] for row in rows] == ["normal", "Laplac"]
+    cell = (
+        "const c = document.createElement('td'); c.textContent = arguments[0]; return latexCell(c)"
+    )
+    assert page.execute_script(cell, "-0.5") == "$-0.5$"
+    assert page.execute_script(cell, r"a_b 5 % ~ ^ \x") == (
+        r"a\_b 5 \% \textasciitilde{} \textasciicircum{} \textbackslash{}x"
+    )
+
+
+def test_latex_that_cannot_be_copied_is_shown_and_selected(page):
+    refuse = "navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))"
+    page.execute_script(refuse)
+    tools = find(page, "#cases").find_element("xpath", "../following-sibling::p")
+    tools.find_element("css selector", "button").click()
+    said = tools.find_element("css selector", "[role=status]")
+    support.WebDriverWait(page, 5).until(lambda _: said.text)
+    assert said.text == "Selected: press Ctrl+C"
+    assert "\\begin{tabular}" in page.execute_script("return getSelection().toString()")
+
+
 def test_cases_of_the_audit_have_filters_of_their_own(page):
     find(page, "[data-filters=cases] input[name=words]").send_keys("gamma")
     assert shown(page, "cases") == ["Gamma"]
@@ -229,6 +269,43 @@ def test_verdicts_sort_by_rank(page):
     found = list(dict.fromkeys(page.execute_script(script)))
     assert found == [verdict for verdict in VERDICTS if verdict in found]
     assert len(found) == 5
+
+
+def test_figures_open_zoom_and_close_by_keyboard(page):
+    figure = find(page, "a.zoom")
+    page.execute_script("arguments[0].focus()", figure)
+    press(page, Keys.ENTER)
+    dialog, image = find(page, "#zoom"), find(page, "#zoom img")
+    assert dialog.get_attribute("open") == "true"
+    assert image.get_attribute("src").endswith("targets/mtsc_fig1/mtsc_fig1.svg")
+    fitted = image.size["width"]
+    assert image.size["height"] == pytest.approx(fitted * 2 / 3, abs=1)
+    press(page, "+", "+")
+    assert image.size["width"] == pytest.approx(fitted * 1.25**2, abs=1)
+    assert image.size["height"] == pytest.approx(fitted * 1.25**2 * 2 / 3, abs=1)
+    assert find(page, "#zoom output").text == "156 %"
+    press(page, "-")
+    assert image.size["width"] == pytest.approx(fitted * 1.25, abs=1)
+    press(page, "0")
+    assert image.size["width"] == fitted
+    press(page, Keys.ESCAPE)
+    assert dialog.get_attribute("open") is None
+    assert page.switch_to.active_element == figure
+
+
+def test_figures_zoom_by_wheel_and_buttons(page):
+    find(page, "a.zoom").click()
+    stage, image = find(page, ".stage"), find(page, "#zoom img")
+    fitted = image.size["width"]
+    wheel = "arguments[0].dispatchEvent(new WheelEvent('wheel', {deltaY: -1, cancelable: true}))"
+    page.execute_script(wheel, stage)
+    find(page, "[data-zoom=in]").click()
+    assert image.size["width"] == pytest.approx(fitted * 1.25**2, abs=1)
+    find(page, "[data-zoom=out]").click()
+    find(page, "[data-zoom=fit]").click()
+    assert image.size["width"] == fitted
+    find(page, "[data-zoom=close]").click()
+    assert find(page, "#zoom").get_attribute("open") is None
 
 
 def test_costs_come_from_the_file_beside_the_page(page, nasty):
@@ -341,7 +418,7 @@ def test_both_themes_can_be_read(page):
         worst = page.execute_script(CONTRASTS, [s.strip() for s in TEXTS.split(",")])
         assert len(worst) == TEXTS.count(",") + 1
         assert {selector: ratio for selector, ratio in worst.items() if ratio < 4.5} == {}
-        figure = find(page, "a.large").value_of_css_property("background-color")
+        figure = find(page, "a.zoom").value_of_css_property("background-color")
         assert figure == "rgba(255, 255, 255, 1)"
     assert colors["light"] != colors["dark"]
 
@@ -385,7 +462,7 @@ def test_all_is_there_without_javascript(page):
     page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page.refresh()
-        assert find(page, "a.large").get_attribute("href").endswith("mtsc_fig1.svg")
+        assert find(page, "a.zoom").get_attribute("href").endswith("mtsc_fig1.svg")
         assert "Copy" not in find(page, ".again").text
         assert not find(page, "form.filters").is_displayed()
         text = find(page, "main").get_attribute("textContent")
