@@ -412,9 +412,10 @@ def _tell_workers() -> None:
     # Workers that joblib keeps alive have read the environment at their start: unless restarted,
     # they would fit without a ledger.
     if "joblib" in sys.modules:
-        from joblib.externals.loky import get_reusable_executor
+        with contextlib.suppress(ImportError, OSError):  # without semaphores there are no workers
+            from joblib.externals.loky import get_reusable_executor
 
-        get_reusable_executor().shutdown(wait=True)
+            get_reusable_executor().shutdown(wait=True)
 
 
 def _process() -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from privclust.core.packages import require
 
@@ -25,7 +24,6 @@ _FIRST_BITS = 128
 _SPARE_BITS = 40  # accurate bits of the difference
 _ROUNDING = 2.0**-48  # relative error of a ratio that the caller has computed in doubles
 _FURTHEST = 40.0  # Phi(-40) is less than any float
-_HUGE = 2.0**20  # arguments from which a bound on the second term is as good as its value
 _SEARCH_STEPS = 44  # bisection steps after the power of 2: one part in 10^13
 
 
@@ -56,20 +54,12 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
                 if abs(u) > _FURTHEST:
                     return bool(u > 0)
                 # cancellation loses `lost` bits: repeat with twice as many if too few are left
-                first, second = mp.ncdf(-u), _second_term(mp, u, v, e)
+                first, second = mp.ncdf(-u), mp.exp(e) * mp.ncdf(-v)
                 difference = first - second
                 lost = mp.mag(first) - mp.mag(difference) if difference > 0 else bits
                 if size + lost + _SPARE_BITS < bits:
                     return bool(difference * (1 + mp.ldexp(1, 4 - _SPARE_BITS)) <= delta)
         bits *= 2
-
-
-def _second_term(mp: Any, u: Any, v: Any, epsilon: Any) -> Any:
-    """Return a lower bound on e^epsilon Phi(-v), exact up to the last bits unless v is huge."""
-    if v < _HUGE:
-        return mp.exp(epsilon) * mp.ncdf(-v)
-    # e^epsilon phi(v) = phi(u), and Phi(-v) >= phi(v) v / (1 + v^2) (R. D. Gordon, 1941)
-    return mp.npdf(u) * v / (1 + v * v)
 
 
 @lru_cache(maxsize=1024)

@@ -14,7 +14,6 @@ from privclust.privacy.measurements import PRICE_TOLERANCE, Laplace
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._recorder import RecordedRelease
 
-_CLEARLY_BELOW = 1.0 - 1e-9  # below this part of the bound, no exact sum is needed
 _SLIGHT = 1e-5  # relative excess of the bound that six digits do not show
 _STEPS_TO_REPLACE = 2
 
@@ -66,9 +65,7 @@ def change_of(
     size = differences.norm(sensitivity.norm)
     stated = float(bound)
     problem, kind = "", ""
-    excess = 0.0
-    if size > stated * _CLEARLY_BELOW:
-        excess = differences.excess(sensitivity.norm, bound)
+    excess = differences.excess(sensitivity.norm, bound)
     if excess > 0:
         kind = "sensitivity"
         problem = f"{sensitivity.norm} change {size:.6g} where {stated:.6g} is stated"
