@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -151,12 +151,10 @@ def check_settings(
 def run_network(images: ImageList, settings: Settings, *, progress: bool) -> np.ndarray:
     """Return the features of readable images, batch by batch."""
     network = _network(settings.model, settings.threads, settings.weights)
-    starts: Iterable[int] = range(0, len(images), settings.batch)
-    if progress:
-        what = f"features by {settings.model}, batches of {settings.batch}"
-        starts = progress_over(starts, len(starts), what)
+    starts = range(0, len(images), settings.batch)
+    what = f"features by {settings.model}, batches of {settings.batch}"
     batches = []
-    for start in starts:
+    for start in progress_over(starts, len(starts), what) if progress else starts:
         stop = min(start + settings.batch, len(images))
         pixels = np.stack([prepare(images[i], settings.size) for i in range(start, stop)])
         batches += network.run(["features"], {"images": pixels})
