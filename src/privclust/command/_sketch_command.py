@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +48,7 @@ from privclust.command.output import (
     say_privacy,
     written,
 )
+from privclust.core.threads import usable_cores
 
 _HEADER_BYTES = 1 << 16  # size of a sketch's file in addition to its arrays
 _NO_TWINS = "that no two of the files hold the same is taken for public"
@@ -92,7 +92,7 @@ def add_to(commands) -> None:
     add(
         "--threads",
         type=positive_integer,
-        default=_cores(),
+        default=usable_cores(),
         metavar="N",
         help="number; default: all cores",
     )
@@ -369,10 +369,3 @@ def _check_frequencies(args) -> None:
 def _check_room(output: str, sketcher) -> None:
     """Check that a sketch of its size fits on the disk."""
     check_write(Path(output), sketcher.n_bytes + _HEADER_BYTES)
-
-
-def _cores() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -194,15 +194,7 @@ def check_parameters(
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """Return the signature of a function, or of a class's constructor.
 
-    Parameters
-    ----------
-    function : callable
-        If it has no signature, like some compiled functions, any arguments are accepted.
-
-    Examples
-    --------
-    >>> list(signature_of(check_integer).parameters)[:2]
-    ['name', 'value']
+    If it has none, like some compiled functions, any arguments are accepted.
     """
     try:
         return inspect.signature(function)

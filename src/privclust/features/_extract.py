@@ -12,6 +12,7 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.core.progress import progress_over
+from privclust.core.threads import usable_cores
 from privclust.core.validation import check_integer, check_option
 from privclust.features._networks import build_graph
 from privclust.features._weights import MODELS, check_weights, read_weights
@@ -179,5 +180,4 @@ def _default_threads() -> int:
     n_threads = os.environ.get("OMP_NUM_THREADS", "")
     if n_threads.isdigit() and int(n_threads):
         return int(n_threads)
-    usable = getattr(os, "sched_getaffinity", None)  # only Linux has it
-    return len(usable(0)) if usable else os.cpu_count() or 1
+    return usable_cores()
