@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from privclust.command.arguments import add_command, number, seed, size
+from privclust.command.arguments import add_command, number, refuse, seed, size
 from privclust.command.output import (
     add_output,
     check_free,
@@ -112,16 +112,13 @@ def _check_arguments(args) -> None:
     if args.bounds is not None and not args.bounds[0] < args.bounds[1]:
         args.usage_error("--bounds: LOW must be less than HIGH")
     if args.subspaces:
-        if args.errors:
-            args.usage_error("--errors does not go with --subspaces, which always gives errors")
+        refuse(args, ["errors"], "does not go with --subspaces, which always gives errors")
         if args.dimension is None:
             args.usage_error("--subspaces needs --dimension Q, or 'auto'")
-        if args.bounds is not None:
-            args.usage_error("--bounds does not go with --subspaces, which go through the origin")
-        if args.report is not None:
-            args.usage_error("--report does not go with --subspaces")
-    elif args.dimension is not None:
-        args.usage_error("--dimension goes with --subspaces")
+        refuse(args, ["bounds"], "does not go with --subspaces, which go through the origin")
+        refuse(args, ["report"], "does not go with --subspaces")
+    else:
+        refuse(args, ["dimension"], "goes with --subspaces")
     if len({os.path.realpath(path) for path in args.sketches}) < len(args.sketches):
         args.usage_error("one SKETCH is named twice: its records would count twice")
 

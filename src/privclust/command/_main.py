@@ -22,23 +22,9 @@ COMMANDS = "privclust.commands"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command ``privclust`` and return its exit code.
+    """Run the command ``privclust`` with arguments; None for those of the process.
 
-    Parameters
-    ----------
-    argv : list of str or None
-        Arguments; None for those of the process.
-
-    Returns
-    -------
-    int
-        0; 1 if it failed, with one line on the standard error, or if an audit finds a claim
-        violated; 130 or 143 if it was interrupted or terminated.
-
-    Raises
-    ------
-    SystemExit
-        With code 2 and one line, if the arguments are invalid; 0 for ``--help``.
+    Returns its exit code, and raises SystemExit, as `privclust.command.running.run` does.
     """
     return run(parser(), argv)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from privclust.command.arguments import (
     names,
     positive_integer,
     positive_number,
+    refuse,
     seed,
 )
 from privclust.command.output import (
@@ -48,21 +48,14 @@ from privclust.command.output import (
     say_privacy,
     written,
 )
+from privclust.core.threads import usable_cores
 
 _HEADER_BYTES = 1 << 16  # size of a sketch's file in addition to its arrays
 _NO_TWINS = "that no two of the files hold the same is taken for public"
 _ONE_SKETCH = "all records of a group are in this sketch, and none is in another merged with it"
 _NO_TABLE = "an error for a file that is no table is outside the guarantee"
-_OF_FREQUENCIES = (
-    "like",
-    "frequencies",
-    "law",
-    "variance",
-    "public_sample",
-    "seed",
-    "measurements",
-    "noise",
-)
+_DRAWN = ("frequencies", "law", "variance", "public_sample", "seed")
+_OF_FREQUENCIES = ("like", *_DRAWN, "measurements", "noise")
 
 
 def add_to(commands) -> None:
@@ -99,7 +92,7 @@ def add_to(commands) -> None:
     add(
         "--threads",
         type=positive_integer,
-        default=_cores(),
+        default=usable_cores(),
         metavar="N",
         help="number; default: all cores",
     )
@@ -342,40 +335,25 @@ def _released(sketcher, encoder, tally, args):
 
 def _check_arguments(args) -> None:
     if args.subspaces:
-        for name in _OF_FREQUENCIES:
-            if getattr(args, name) is not None:
-                option = name.replace("_", "-")
-                args.usage_error(f"--{option} does not go with --subspaces, which has none")
-        for name in ("bounds", "categories"):
-            if getattr(args, name) is not None:
-                args.usage_error(
-                    f"--{name} do not go with --subspaces, which go through the origin"
-                )
+        refuse(args, _OF_FREQUENCIES, "does not go with --subspaces, which has none")
+        why = "do not go with --subspaces, which go through the origin"
+        refuse(args, ("bounds", "categories"), why)
         if args.epsilon is not None and not args.delta:
             args.usage_error("--subspaces with --epsilon needs a --delta greater than 0")
     else:
-        if args.degree is not None:
-            args.usage_error("--degree goes with --subspaces")
+        refuse(args, ["degree"], "goes with --subspaces")
         _check_frequencies(args)
     if args.epsilon is None:
-        if args.budget is not None:
-            args.usage_error("--budget needs --epsilon")
-        for name in ("delta", "noise", "neighbours"):
-            if getattr(args, name) is not None:
-                args.usage_error(f"--{name} needs --epsilon")
-    if args.groups is not None and args.measurements is not None:
-        args.usage_error("--measurements does not go with --groups: each record has its own")
+        refuse(args, ("budget", "delta", "noise", "neighbours"), "needs --epsilon")
+    if args.groups is not None:
+        refuse(args, ["measurements"], "does not go with --groups: each record has its own")
     if args.noise == "gaussian" and not args.delta:
         args.usage_error("--noise gaussian needs a --delta greater than 0")
 
 
 def _check_frequencies(args) -> None:
-    drawn = ("frequencies", "law", "variance", "public_sample", "seed")
     if args.like is not None:
-        for name in drawn:
-            if getattr(args, name) is not None:
-                option = name.replace("_", "-")
-                args.usage_error(f"--{option} does not go with --like, which brings its own")
+        refuse(args, _DRAWN, "does not go with --like, which brings its own")
     elif args.frequencies is None:
         args.usage_error("--frequencies M is needed (or --like SKETCH)")
     elif (args.variance is None) == (args.public_sample is None):
@@ -391,10 +369,3 @@ def _check_frequencies(args) -> None:
 def _check_room(output: str, sketcher) -> None:
     """Check that a sketch of its size fits on the disk."""
     check_write(Path(output), sketcher.n_bytes + _HEADER_BYTES)
-
-
-def _cores() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

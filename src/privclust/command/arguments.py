@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from privclust.core.printable import printable
@@ -26,6 +26,14 @@ def add_command(
     )
     parser.set_defaults(run=run, usage_error=parser.error)
     return parser
+
+
+def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Exit with a usage error if one of these options is given; `why` follows the option."""
+    for name in names:
+        value = getattr(args, name)
+        if value is not None and value is not False:
+            args.usage_error(f"--{name.replace('_', '-')} {why}")
 
 
 def number(text: str) -> float:

@@ -32,21 +32,8 @@ _ORIGINS = {
 
 
 def how_to_install(module: str) -> str:
-    """Return the command that installs a module; this project is on no package index.
-
-    Parameters
-    ----------
-    module : str
-        Name of a package that is imported.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    KeyError
-        If it belongs to none of this project's dependencies.
+    """Return the command that installs a dependency, named as it is imported; this project is on no
+    package index.
 
     Examples
     --------
@@ -59,23 +46,10 @@ def how_to_install(module: str) -> str:
 
 
 def require(module: str, what: str) -> ModuleType:
-    """Import an optional module.
+    """Import a module of an optional dependency, by its dotted name.
 
-    Parameters
-    ----------
-    module : str
-        Its dotted name; its package is one of this project's dependencies or extras.
-    what : str
-        The feature that needs it, at the start of the message, such as ``"images"``.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ImportError
-        If it cannot be imported; the message states the reason and the command to install it.
+    An ImportError begins with `what`, the feature that needs it, such as ``"images"``, and states
+    the reason and the command to install it.
 
     Examples
     --------

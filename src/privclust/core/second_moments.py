@@ -11,18 +11,15 @@ if roundings are independent, by about 2^-17 sqrt(n).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from privclust.core.compiled import kernel
 from privclust.core.fixed_point import (
     EXACT_ROWS,
     FACTOR_BITS,
     PRODUCT_BITS,
     FixedPoint,
     check_row_count,
-    rounded_factor,
+    rounded_factors,
     unit_margin,
 )
 
@@ -53,16 +50,7 @@ def in_units(rows: np.ndarray, unit: float) -> np.ndarray:
     >>> in_units(np.array([[1.0, -3.0]]), 2.0)
     array([[ 0.5, -1.5]])
     """
-    rounded = np.empty(rows.shape)
-    _divide(rows, unit, rounded)
-    return rounded
-
-
-@kernel()
-def _divide(rows: np.ndarray, unit: float, rounded: Any) -> None:
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            rounded[i, j] = rounded_factor(np.float64(rows[i, j]) / unit)
+    return rounded_factors(np.asarray(rows, dtype=np.float64) / unit)
 
 
 class MomentSums:

@@ -6,7 +6,6 @@ from operator import itemgetter
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackError, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
@@ -15,7 +14,6 @@ from privclust.core.warn import warn_caller
 
 _N_STARTS, _MAX_ITER = 20, 300  # of k-means
 _LEAST_KRYLOV = 2000  # vertices from which Lanczos is faster than a factorisation
-_SPARSE = 0.05  # largest share of nonzero entries of a matrix that is stored as sparse
 
 
 def spectral_clustering(
@@ -175,11 +173,9 @@ def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
     """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k)."""
     size = len(matrix)
     if size >= _LEAST_KRYLOV:
-        is_sparse = np.count_nonzero(matrix) < _SPARSE * matrix.size
         start = np.random.default_rng(0).standard_normal(size)
         try:
-            factor = csr_array(matrix) if is_sparse else matrix
-            return eigsh(factor, n_vectors, which="LA", v0=start)[1]
+            return eigsh(matrix, n_vectors, which="LA", v0=start)[1]
         except ArpackError:  # no convergence without a gap
             pass
     return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]

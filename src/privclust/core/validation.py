@@ -9,7 +9,7 @@ import numbers
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -162,30 +162,19 @@ def _of_type(parts: list[Any]) -> Constraint | None:
     return _OF_TYPES.get(parts[0]) if len(parts) == 1 else None
 
 
-class HasRecords(Protocol):
-    """Rows or groups of rows, and their number."""
-
-    @property
-    def groups(self) -> object | None:
-        """None if each row is a record."""
-
-    @property
-    def n_records(self) -> int:
-        """The number of all records."""
-
-
 def check_parameters(
     estimator: object,
     X: np.ndarray | None = None,
     *,
     count_is_public: bool = True,
-    records: HasRecords | None = None,
+    records: Any = None,
 ) -> None:
     """Raise a ValueError unless the parameters of an estimator are within their `constraints`.
 
     The message names a parameter, its value and the allowed values. Without X sizes are not
-    checked, nor is the number of rows if it is private. The number of `records` replaces the number
-    of rows of X, some of which may be left out; that of groups is private.
+    checked, nor is the number of rows if it is private. The number of `records`, as
+    `private_records` returns them, replaces the number of rows of X, some of which may be left out;
+    that of groups is private.
     """
     cls: Any = type(estimator)
     parameters = vars(estimator)
@@ -205,15 +194,7 @@ def check_parameters(
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     """Return the signature of a function, or of a class's constructor.
 
-    Parameters
-    ----------
-    function : callable
-        If it has no signature, like some compiled functions, any arguments are accepted.
-
-    Examples
-    --------
-    >>> list(signature_of(check_integer).parameters)[:2]
-    ['name', 'value']
+    If it has none, like some compiled functions, any arguments are accepted.
     """
     try:
         return inspect.signature(function)

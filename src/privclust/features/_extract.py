@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.core.progress import progress_over
+from privclust.core.threads import usable_cores
 from privclust.core.validation import check_integer, check_option
 from privclust.features._networks import build_graph
 from privclust.features._weights import MODELS, check_weights, read_weights
@@ -151,12 +152,10 @@ def check_settings(
 def run_network(images: ImageList, settings: Settings, *, progress: bool) -> np.ndarray:
     """Return the features of readable images, batch by batch."""
     network = _network(settings.model, settings.threads, settings.weights)
-    starts: Iterable[int] = range(0, len(images), settings.batch)
-    if progress:
-        what = f"features by {settings.model}, batches of {settings.batch}"
-        starts = progress_over(starts, len(starts), what)
+    starts = range(0, len(images), settings.batch)
+    what = f"features by {settings.model}, batches of {settings.batch}"
     batches = []
-    for start in starts:
+    for start in progress_over(starts, len(starts), what) if progress else starts:
         stop = min(start + settings.batch, len(images))
         pixels = np.stack([prepare(images[i], settings.size) for i in range(start, stop)])
         batches += network.run(["features"], {"images": pixels})
@@ -181,5 +180,4 @@ def _default_threads() -> int:
     n_threads = os.environ.get("OMP_NUM_THREADS", "")
     if n_threads.isdigit() and int(n_threads):
         return int(n_threads)
-    usable = getattr(os, "sched_getaffinity", None)  # only Linux has it
-    return len(usable(0)) if usable else os.cpu_count() or 1
+    return usable_cores()

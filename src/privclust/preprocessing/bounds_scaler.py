@@ -16,7 +16,6 @@ from privclust.privacy.bounds import Box, bounds_of, checked_box
 from privclust.privacy.estimator import private_records
 
 _FLOATS = [np.float64, np.float32]
-_BLOCK = 1 << 15  # entries mapped at a time, which fit in the cache
 
 
 def _check_range(name: str, value: Any, others: Mapping[str, Any]) -> None:
@@ -139,21 +138,14 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _mapped(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
-    """Map one box to the other, corners exactly; return rows in the precision of X."""
-    rows = np.empty(X.shape, dtype=X.dtype)
-    size = max(1, _BLOCK // X.shape[1])
+    """Map one box to the other, corners exactly; return rows in the precision of X.
+
+    Entries inside and outside are mapped separately, so that rounding keeps the former inside.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(X), size):
-            block = slice(start, start + size)
-            rows[block] = _mapped_block(X[block], source, target, clip)
-    return rows
-
-
-def _mapped_block(X: np.ndarray, source: Box, target: Box, clip: bool) -> np.ndarray:
-    """Map entries inside and outside separately, so that rounding keeps the former inside."""
-    part = (X - source.low) / (source.high - source.low)
-    inside = np.clip(part, 0.0, 1.0)
-    rows = target.clipped((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
-    if clip:
-        return rows
-    return rows + ((part - inside) * (target.high - target.low)).astype(X.dtype)
+        part = (X - source.low) / (source.high - source.low)
+        inside = np.clip(part, 0.0, 1.0)
+        rows = target.clipped((target.low * (1.0 - inside) + target.high * inside).astype(X.dtype))
+        if clip:
+            return rows
+        return rows + ((part - inside) * (target.high - target.low)).astype(X.dtype)

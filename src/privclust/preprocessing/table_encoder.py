@@ -41,11 +41,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
           way.
         - ``["basic", "plus"]``, a list: the categories, at least two. A row gets a coordinate for
           each: :math:`\sqrt{1/2}` for its own, 0 for the others.
-    missing : {"drop", "middle", "error"}
+    missing : {"drop", "middle"}
         Treatment of an entry that is missing, or is not a number, a date or one of the categories.
         ``"drop"``: its coordinates are NaN, and a private estimator leaves the row out.
-        ``"middle"``: the middle of the range, or the mean of all categories. ``"error"``: it is
-        refused, which is outside of any guarantee.
+        ``"middle"``: the middle of the range, or the mean of all categories.
 
     Attributes
     ----------
@@ -57,8 +56,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If a declaration is none of these, or the table lacks a column; with ``missing="error"``
-        also for an entry, which is not quoted.
+        If a declaration is none of these, or the table lacks a column.
 
     Examples
     --------
@@ -79,7 +77,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     columns: Mapping[str, Declared]
     _: KW_ONLY
-    missing: Literal["drop", "middle", "error"] = "drop"
+    missing: Literal["drop", "middle"] = "drop"
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Check the declarations, and that the table X has these columns; nothing else is read."""
@@ -202,16 +200,8 @@ class _Part:
         return column
 
     def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:
-        """Return rows (n, width) with NaN kept, replaced by the middle or refused."""
-        is_nan = np.isnan(rows)
-        if missing == "drop" or not is_nan.any():
-            return rows
-        if missing == "error":
-            only = "its categories" if self.kind == "categories" else self.kind
-            raise ReadingError(
-                f"column {self.name!r} must hold {only} only: an entry is missing or none"
-            )
-        return np.where(is_nan, self.middle, rows)
+        """Return rows (n, width) with NaN kept, or replaced by the middle."""
+        return rows if missing == "drop" else np.where(np.isnan(rows), self.middle, rows)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ float32; otherwise they are in float64, to which each entry is rounded separatel
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,36 +98,52 @@ class GroupedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class RowReader:
-    """Rows of numbers of a part of a table.
+    """Rows of numbers of a part of a table; `for_schema` returns the reader of a table's columns.
 
     Parameters
     ----------
-    columns : tuple of str
-        The columns to read, in the order of the features.
+    columns : sequence of str or None
+        The columns to read, in the order of the features; None: all except that of `groups`.
     encoder : object or None
         Converts the columns to rows, each separately, by ``encoder.transform``: from a table if its
         attribute `columns` is a mapping, as for a `TableEncoder`, otherwise from an array.
-    dtype : numpy.dtype or None
-        Type of the rows, without an encoder of tables.
     groups : str or None
         Name of the column that identifies the person of each row.
     strict : bool
         False: a row with NaN does not count.
     sizes : callable or None
         Called with the persons of rows; returns the fields of `GroupedRows` after `rows`.
+    dtype : numpy.dtype or None
+        Type of the rows, without an encoder of tables.
     """
 
-    columns: tuple[str, ...]
+    columns: Sequence[str] | None
     encoder: Any = None
-    dtype: np.dtype | None = None
     groups: str | None = None
     strict: bool = False
     sizes: Callable[[list[str | None]], tuple[np.ndarray, int, int]] | None = None
+    dtype: np.dtype | None = None
+
+    def for_schema(self, schema: Any) -> RowReader:
+        """Return the reader of a table; a ReadingError if a column or its type does not fit."""
+        columns = self.columns
+        if self.groups is not None:
+            check_columns(schema, [self.groups])
+            if columns is None:
+                columns = [name for name in schema.names if name != self.groups]
+                if not columns:
+                    raise ReadingError(f"has no columns but {excerpt(self.groups)!r}")
+        columns = check_columns(schema, columns)
+        dtype = None if takes_tables(self.encoder) else numeric_type(schema, columns)
+        if self.groups is not None:
+            kind = schema.field(self.groups).type
+            check_kind(kind_of_arrow(kind), kind, self.groups, "persons")
+        return replace(self, columns=columns, dtype=dtype)
 
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of all columns that are read."""
-        return self.columns if self.groups is None else (*self.columns, self.groups)
+        return (*self.columns, *(() if self.groups is None else (self.groups,)))
 
     def __call__(self, part: Any) -> np.ndarray | GroupedRows:
         """Return the rows (n, n_features) of a part, with ``len(part)`` and ``part[name]``."""
@@ -167,44 +183,6 @@ class RowReader:
 def takes_tables(encoder: object) -> bool:
     """Return whether an encoder names the columns that it reads."""
     return isinstance(getattr(encoder, "columns", None), Mapping)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The requested columns of a table, before its columns are known.
-
-    Parameters
-    ----------
-    columns : sequence of str or None
-        None: all except that of `groups`.
-    encoder, groups, strict, sizes : see `RowReader`
-    """
-
-    columns: Sequence[str] | None
-    encoder: Any = None
-    groups: str | None = None
-    strict: bool = False
-    sizes: Callable[[list[str | None]], tuple[np.ndarray, int, int]] | None = None
-
-    def names(self, schema: Any) -> tuple[str, ...]:
-        """Return the columns that are features; a ReadingError if one is not there."""
-        columns = self.columns
-        if self.groups is not None:
-            check_columns(schema, [self.groups])
-            if columns is None:
-                columns = [name for name in schema.names if name != self.groups]
-                if not columns:
-                    raise ReadingError(f"has no columns but {excerpt(self.groups)!r}")
-        return check_columns(schema, columns)
-
-    def reader(self, schema: Any) -> RowReader:
-        """Return the reader of rows of a schema; a ReadingError if its types do not fit."""
-        names = self.names(schema)
-        dtype = None if takes_tables(self.encoder) else numeric_type(schema, names)
-        if self.groups is not None:
-            kind = schema.field(self.groups).type
-            check_kind(kind_of_arrow(kind), kind, self.groups, "persons")
-        return RowReader(names, self.encoder, dtype, self.groups, self.strict, self.sizes)
 
 
 def batch_rows(n_columns: int) -> int:

@@ -112,20 +112,6 @@ def number(cell: Any) -> float:
         return math.inf if cell > 0 else -math.inf
 
 
-def numbers(cells: Iterable[Any]) -> list[float]:
-    """Return `number` of each cell, faster for texts and floats."""
-    values = []
-    for cell in cells:
-        if type(cell) is str and "_" not in cell:
-            try:
-                values.append(float(cell))
-            except ValueError:
-                values.append(math.nan)
-        else:
-            values.append(number(cell))
-    return values
-
-
 @_or(math.nan)
 def seconds(cell: Any) -> float:
     """Return a date or time in seconds since 1970, rounded down; NaN for other cells.

@@ -16,7 +16,7 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
-from privclust.records.cells import is_missing, key, numbers, read_each, seconds_of_times, text_of
+from privclust.records.cells import is_missing, key, number, read_each, seconds_of_times, text_of
 from privclust.records.errors import ReadingError
 from privclust.records.notation import USUAL, Notation
 
@@ -89,10 +89,10 @@ class Column:
             return self.cells.astype(np.float32 if is_short else np.float64, copy=False)
         if isinstance(self.cells, np.ndarray):
             return np.full(len(self.cells), np.nan)
-        if not self.notation.is_usual:
-            return np.array(self._each(self.notation.number), dtype=float)
         if isinstance(self.cells, list):
-            return np.array(numbers(self.cells), dtype=float)
+            return np.array([self.notation.number(cell) for cell in self.cells], dtype=float)
+        if self.notation != USUAL:
+            return np.array(self._each(self.notation.number), dtype=float)
         return _numbers_of_texts(self.cells)
 
     def seconds(self) -> np.ndarray:
@@ -322,7 +322,7 @@ def _numbers_of_texts(array: Any) -> np.ndarray:
     values = np.empty(len(array))
     where = is_plain.to_numpy(zero_copy_only=False)
     values[where] = array.filter(is_plain).cast(pyarrow.float64())
-    values[~where] = numbers(_objects(array.filter(compute.invert(is_plain))))
+    values[~where] = [number(cell) for cell in _objects(array.filter(compute.invert(is_plain)))]
     return values
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from privclust.core.packages import require
-from privclust.records.arrow import GroupedRows, Reading, RowReader, batch_rows
+from privclust.records.arrow import GroupedRows, RowReader, batch_rows
 from privclust.records.errors import ReadingError
 from privclust.records.labels import CHANGED, LabelCounts
 
@@ -38,7 +38,7 @@ def added(states: Iterable[State]) -> State:
     return result
 
 
-def dask_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> State:
+def dask_total(frame: Any, state_of: Callable[..., Any], reading: RowReader) -> State:
     """Apply the function to each partition by a task, and add states up by a tree of tasks.
 
     With groups, partitions are computed twice: first only labels, to count them.
@@ -48,7 +48,7 @@ def dask_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> St
     if not hasattr(frame, "to_delayed") or getattr(frame, "ndim", 0) != 2:
         raise ValueError(f"a table of Dask must be a data frame, got {type(frame).__name__}")
     schema = _schema_of_dask(frame.dtypes)
-    reader = reading.reader(schema)
+    reader = reading.for_schema(schema)
     shared = dask.delayed((state_of, reader))
     parts = frame[list(reader.reads)].to_delayed()
     if reader.groups is None:
@@ -150,14 +150,14 @@ def _schema_of_dask(types: Any) -> Any:
     return pyarrow.schema(fields)
 
 
-def spark_total(frame: Any, state_of: Callable[..., Any], reading: Reading) -> State:
+def spark_total(frame: Any, state_of: Callable[..., Any], reading: RowReader) -> State:
     """Apply the function to each partition by an executor, which sends its state once.
 
     With groups, Spark collects the rows of each group, in bounded memory.
     """
     if not hasattr(frame, "mapInArrow"):
         raise ValueError(f"a table of Spark must be a data frame, got {type(frame).__name__}")
-    reader = reading.reader(_schema_of_spark(frame.dtypes))
+    reader = reading.for_schema(_schema_of_spark(frame.dtypes))
     quoted = ["`" + name.replace("`", "``") + "`" for name in reader.reads]
     plain = [f"column_{i}" for i in range(len(quoted))]  # mapInArrow fails for other names
     frame = frame.select(*quoted).toDF(*plain)

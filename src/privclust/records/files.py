@@ -9,7 +9,7 @@ from pathlib import Path
 
 from privclust.records.errors import ReadingError
 
-COMPRESSIONS = (".gz", ".bz2", ".xz", ".zip", ".zst")
+COMPRESSIONS = (".gz", ".bz2", ".xz")
 """Suffixes of compressed texts that are read as well."""
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".parq", ".pq")

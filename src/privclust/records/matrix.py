@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from privclust.core.printable import excerpt
-from privclust.records.cells import numbers
 from privclust.records.columns import COMPLEX, Column, column_of, columns_of, is_frame
 from privclust.records.errors import ReadingError
 
@@ -79,9 +78,6 @@ def _hint(kind: str) -> str:
 
 def _of_frame(X: Any) -> np.ndarray:
     """Return a frame; all columns must be numbers."""
-    kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", [None])]
-    if set(kinds) <= set("biuf") and all(isinstance(kind, np.dtype) for kind in X.dtypes):
-        return np.asarray(X, dtype=np.float64)  # faster, with the same result
     columns: list[np.ndarray] = []
     for name, values in columns_of(X):
         column = column_of(values)
@@ -138,8 +134,6 @@ def _numbers_of_row(row: Any, width: int) -> np.ndarray:
     """Return at most `width` cells of one row as numbers."""
     try:
         row = row[:width] if hasattr(row, "__getitem__") else list(islice(row, width))
-        if type(row) in (list, tuple):
-            return np.array(numbers(row), dtype=float)
         column = column_of(row)
         cells = column.numbers() if column.kind in ("number", "any", "text") else np.empty(0)
         return cells if cells.ndim == 1 and len(cells) <= width else np.empty(0)

@@ -48,14 +48,9 @@ class Notation:
         if len(set(marks)) < len(marks) or not self.decimal:
             raise ValueError(f"the decimal mark and that of thousands must differ, got {marks}")
 
-    @property
-    def is_usual(self) -> bool:
-        """Whether numbers and dates have the default notation."""
-        return self == USUAL
-
     def number(self, cell: Any) -> float:
         """Return a cell as a float; NaN if it is no number in this notation."""
-        if not isinstance(cell, str) or (self.decimal == "." and not self.thousands):
+        if (self.decimal == "." and not self.thousands) or not isinstance(cell, str):
             return number(cell)
         text = cell.strip()
         if not _pattern(self.decimal, self.thousands).fullmatch(text):

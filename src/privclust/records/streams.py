@@ -17,7 +17,7 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
-from privclust.records.arrow import Reading
+from privclust.records.arrow import RowReader
 from privclust.records.cells import number
 from privclust.records.columns import column_of
 from privclust.records.errors import ReadingError
@@ -74,16 +74,9 @@ class Chunks:
         piece = next(self._pieces)
         if self.label is not None:
             piece, self.labels = piece
-            self._check_labels()
         chunk = self._checked(piece)
         self._row += len(chunk)
         return chunk
-
-    def _check_labels(self) -> None:
-        """Raise an error if a label is missing."""
-        if self._strict and self.labels is not None and None in self.labels:
-            row = self._row + self.labels.index(None) + 1
-            raise ValueError(f"{self.name}: row {row} has no entry in column {self.label!r}")
 
     def _checked(self, piece: Any) -> np.ndarray:
         """Convert a piece to a numeric type, or raise an error that names the fault."""
@@ -180,16 +173,12 @@ def chunks(
         check_integer("chunk_size", chunk_size, minimum=1)
     if delimiter is not None and not (len(delimiter) == 1 and _can_delimit(delimiter)):
         raise ValueError(f"delimiter must be one character that no number has, got {delimiter!r}")
+    given = {"dataset": dataset, "delimiter": delimiter, "columns": columns, "label": label}
+    options = {name: value for name, value in given.items() if value is not None}
     if isinstance(source, str | os.PathLike):
-        records = _from_file(Path(source), chunk_size, dataset, delimiter, columns, label)
-    elif dataset is not None:
-        raise ValueError(f"dataset names a part of an HDF5 file, got {dataset!r} without a file")
-    elif delimiter is not None:
-        raise ValueError(f"delimiter is for CSV files only, got {delimiter!r} without a file")
-    elif columns is not None:
-        raise ValueError(f"columns are for files whose columns have names only, got {columns!r}")
-    elif label is not None:
-        raise ValueError(f"label names a column of a file, got {label!r} without a file")
+        records = _from_file(Path(source), chunk_size, options)
+    elif options:
+        raise ValueError(f"{_of_files(*next(iter(options.items())))} without a file")
     elif hasattr(source, "shape") and hasattr(source, "__getitem__"):
         records = _from_table("the array", source, chunk_size)
     elif isinstance(source, Iterable):
@@ -231,38 +220,33 @@ def _from_iterable(source: Iterable[Any]) -> Chunks:
     return Chunks("the iterable", shape[1], None, itertools.chain([first], pieces))
 
 
-def _from_file(
-    path: Path,
-    chunk_size: int | None,
-    dataset: str | None,
-    delimiter: str | None,
-    columns: Sequence[str] | None,
-    label: str | None,
-) -> Chunks:
+def _from_file(path: Path, chunk_size: int | None, options: dict[str, Any]) -> Chunks:
     """Choose the reader by the suffix; its errors are one line with the path."""
     kind = kind_of_file(path)
-    reader = _READERS.get(kind)
-    if reader is None:
+    if kind not in _READERS:
         suffixes = known_suffixes(*_READERS)
         raise ReadingError(f"{path}: the suffix must say what the file is: one of {suffixes}")
-    is_table = reader is _table_file
-    for name, value, has_one, of in (
-        ("delimiter", delimiter, kind == "text", "is for CSV files"),
-        ("dataset", dataset, kind == "hdf5", "is for HDF5 files"),
-        ("columns", columns, is_table, "are for files whose columns have names"),
-        ("label", label, is_table, "is for files whose columns have names"),
-    ):
-        if value is not None and not has_one:
-            raise ReadingError(f"{path}: {name} {of} only, got {value!r}")
-    options: dict[str, Any] = {"dataset": dataset} if kind == "hdf5" else {}
-    if is_table:
-        options = {"delimiter": delimiter, "columns": columns, "label": label}
+    reader, taken = _READERS[kind]
+    for name, value in options.items():
+        if name not in taken:
+            raise ReadingError(f"{path}: {_of_files(name, value)}")
     if reason := why_unreadable(path):
         raise (FileNotFoundError if reason == NO_SUCH_FILE else ReadingError)(f"{path}: {reason}")
     with worded(path):
         records = reader(path, chunk_size, **options)
     records._pieces = reworded(path, records._pieces)
     return records
+
+
+def _of_files(name: str, value: Any) -> str:
+    """Return a sentence on the files that an option is for."""
+    of = {
+        "delimiter": "is for CSV files",
+        "dataset": "is for HDF5 files",
+        "columns": "are for files whose columns have names",
+        "label": "is for files whose columns have names",
+    }
+    return f"{name} {of[name]} only, got {value!r}"
 
 
 def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chunks:
@@ -294,40 +278,29 @@ def _npy(path: Path, chunk_size: int | None) -> Chunks:
     with open(path, "rb") as file:
         if file.read(len(_NPY_SIGNATURE)) != _NPY_SIGNATURE:
             raise ReadingError(f"{path}: is no .npy file, whatever its name says")
-    return _from_table(str(path), _NpyFile(path), chunk_size)
-
-
-class _NpyFile:
-    """A .npy file that is mapped anew for each slice, so that pages read are released."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.shape = self._map().shape
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return np.array(self._map()[rows])
-
-    def _map(self) -> np.ndarray:
-        try:
-            return np.load(self._path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # NumPy's message may suggest to trust the file
-            raise ReadingError(
-                f"{self._path}: holds no whole array of numbers: it is damaged, or of objects"
-            ) from None
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError:  # NumPy's message may suggest to trust the file
+        raise ReadingError(
+            f"{path}: holds no whole array of numbers: it is damaged, or of objects"
+        ) from None
+    records = _from_table(str(path), array, chunk_size)
+    records._pieces = map(np.array, records._pieces)  # chunks can be written to, as others can
+    return records
 
 
 def _table_file(
     path: Path,
     chunk_size: int | None,
-    delimiter: str | None,
-    columns: Sequence[str] | None,
-    label: str | None,
+    delimiter: str | None = None,
+    columns: Sequence[str] | None = None,
+    label: str | None = None,
 ) -> Chunks:
     """Return chunks of columns of a Parquet file, an Arrow file or a text."""
     table = open_table(path, delimiter)
     if table.is_text:
         _check_header(table, columns, label)
-    reader = Reading(columns, None, label).reader(table.schema)
+    reader = RowReader(columns, groups=label).for_schema(table.schema)
     size = _rows(chunk_size, len(reader.columns))
     pieces = (
         reader.rows(part) if label is None else (reader.rows(part), column_of(part[label]).keys())
@@ -338,7 +311,7 @@ def _table_file(
         len(reader.columns),
         table.n_rows,
         pieces,
-        header=reader.columns,
+        header=tuple(reader.columns),
         label=label,
         _places=tuple(map(table.names.index, reader.columns)),
     )
@@ -365,10 +338,11 @@ def _rows(chunk_size: int | None, n_features: int) -> int:
     return chunk_size or max(1, _CHUNK_BYTES // (8 * n_features))
 
 
-_READERS: dict[str, Callable[..., Chunks]] = {
-    "hdf5": _hdf5,
-    "parquet": _table_file,
-    "arrow": _table_file,
-    "text": _table_file,
-    "npy": _npy,
+_NAMED = ("columns", "label")  # options of files whose columns have names
+_READERS: dict[str, tuple[Callable[..., Chunks], tuple[str, ...]]] = {
+    "hdf5": (_hdf5, ("dataset",)),
+    "parquet": (_table_file, _NAMED),
+    "arrow": (_table_file, _NAMED),
+    "text": (_table_file, ("delimiter", *_NAMED)),
+    "npy": (_npy, ()),
 }

@@ -11,17 +11,15 @@ import bz2
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import os
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
@@ -33,12 +31,10 @@ from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
 from privclust.records.notation import USUAL, Notation
 
 _ROWS = 1 << 16  # rows read at a time
-_BLOCK, _CHARACTERS = 1 << 22, 8  # most characters of a text read at a time; characters of a field
+_FIELDS = 1 << 13  # most fields of a text read at a time
 _BUFFER_BYTES = 1 << 20  # bytes of a Parquet file read at a time
 _USUAL_FIELD = 1 << 16
-_SEPARATOR = "\x1f"  # ASCII's unit separator; a blank if it occurs in a field
 _MARK = "\ufeff"  # byte order mark at the start of a text
-_ODD = ('"', _SEPARATOR, _MARK)
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -245,83 +241,33 @@ class TextFile(TableFile):
                 )
 
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
-        places = {name: str(self.names.index(name)) for name in names}
-        usual = n_rows * len(self.names) * _CHARACTERS
-        for text in self._texts(min(usual, _BLOCK)):
-            table = self._parsed(self._separated(text), list(places.values()))
-            columns = {name: table.column(place).combine_chunks() for name, place in places.items()}
-            for start in range(0, table.num_rows, n_rows):
-                part = {
-                    name: column_of_texts(column.slice(start, n_rows), self._notation)
-                    for name, column in columns.items()
-                }
-                yield _Lines(part, min(n_rows, table.num_rows - start))
-
-    def _texts(self, n_characters: int) -> Iterator[str]:
-        """Yield whole lines, a limited number of characters at a time."""
+        n_lines = min(n_rows, max(1, _FIELDS // len(self.names)))
         with self._opened() as file:
             file.readline()
-            while text := file.read(n_characters):
-                yield text + file.readline()
+            while len(part := self._part(itertools.islice(file, n_lines), names)):
+                yield part
+
+    def _part(self, lines: Iterable[str], names: Sequence[str]) -> _Lines:
+        """Return columns of lines, as texts of Arrow."""
+        pyarrow = require("pyarrow", "CSV files")
+        rows, columns = [self._fields(line) for line in lines], {}
+        for name in names:
+            place = self.names.index(name)
+            texts = pyarrow.array([row[place] for row in rows], pyarrow.string())
+            columns[name] = column_of_texts(texts, self._notation)
+        return _Lines(columns, len(rows))
+
+    def _fields(self, line: str) -> list[str]:
+        """Return as many fields of a line as the header has."""
+        line = line.removesuffix("\n").replace(_MARK, "")
+        if not line.isascii():  # some encodings give halves of characters, which Arrow refuses
+            line = line.encode("utf-8", "replace").decode()
+        fields, n = _fields_of(line, self.delimiter), len(self.names)
+        return fields if len(fields) == n else [*fields, *[""] * n][:n]
 
     def _opened(self) -> io.TextIOWrapper:
         suffix = self.path.suffix.lower()
         return io.TextIOWrapper(_OPENERS.get(suffix, _plain)(self.path), self._encoding, "replace")
-
-    def _separated(self, text: str) -> bytes:
-        """Return lines of as many fields as the first, between separators, without quotes."""
-        content, delimiter = text.encode("utf-8", "replace"), self.delimiter
-        odd = [sign for sign in _ODD if sign in text and sign != delimiter]
-        if not odd and self._are_alike(content):
-            return content.replace(delimiter.encode(), _SEPARATOR.encode())
-        n, lines = len(self.names) - 1, text.removesuffix("\n").split("\n")
-        whole = "\n".join(
-            line.replace(delimiter, _SEPARATOR)
-            if line.count(delimiter) == n and not any(sign in line for sign in odd)
-            else self._widened(line)
-            for line in lines
-        )
-        return f"{whole}\n".encode("utf-8", "replace")
-
-    def _are_alike(self, content: bytes) -> bool:
-        """Return whether all lines have as many fields as the first, checked at once."""
-        n, delimiter = len(self.names) - 1, self.delimiter.encode()
-        if len(delimiter) > 1 or n == 0:
-            return False
-        codes = np.frombuffer(content, np.uint8)
-        ends = np.flatnonzero(codes == ord("\n"))
-        if not content.endswith(b"\n"):
-            ends = np.append(ends, len(content))
-        between = np.flatnonzero(codes == ord(delimiter))
-        if len(between) != n * len(ends):
-            return False
-        of_lines = between.reshape(-1, n)
-        return bool((of_lines[:, -1] < ends).all() and (of_lines[1:, 0] > ends[:-1]).all())
-
-    def _widened(self, line: str) -> str:
-        """Return one line with unusual characters or another number of fields."""
-        fields = _fields_of(line, self.delimiter)
-        fields = [*fields, *[""] * len(self.names)][: len(self.names)]
-        plain = (field.replace(_SEPARATOR, " ").replace(_MARK, "") for field in fields)
-        return _SEPARATOR.join(plain)
-
-    def _parsed(self, content: bytes, places: list[str]) -> Any:
-        """Return a table of Arrow of the fields at some places, all of text."""
-        pyarrow, of_csv = (require(name, "CSV files") for name in ("pyarrow", "pyarrow.csv"))
-        return of_csv.read_csv(
-            pyarrow.BufferReader(pyarrow.py_buffer(content)),
-            of_csv.ReadOptions(
-                use_threads=False,
-                block_size=len(content) + 1,  # so that no line is split
-                column_names=list(map(str, range(len(self.names)))),
-            ),
-            of_csv.ParseOptions(delimiter=_SEPARATOR, quote_char=False, ignore_empty_lines=False),
-            of_csv.ConvertOptions(
-                include_columns=places,
-                column_types=dict.fromkeys(places, pyarrow.string()),
-                strings_can_be_null=False,
-            ),
-        )
 
 
 def _fields_of(line: str, delimiter: str) -> list[str]:
@@ -347,24 +293,10 @@ def _plain(path: Path) -> Any:
     return open(path, "rb")
 
 
-def _unzipped(path: Path) -> Any:
-    archive = zipfile.ZipFile(path)
-    names = archive.namelist()
-    if len(names) != 1:
-        raise ReadingError(f"cannot be read (it holds {len(names)} files, not one)")
-    return archive.open(names[0])
-
-
-def _zstd(path: Path) -> Any:
-    return require("pyarrow", "CSV files").CompressedInputStream(path, "zstd")
-
-
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
-    ".zip": _unzipped,
-    ".zst": _zstd,
 }
 _KINDS = ("text", "parquet", "arrow")
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
-from privclust.records.arrow import Reading, RowReader, batch_rows, is_of, takes_tables
+from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables
 from privclust.records.engines import State, added, dask_total, spark_total
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
@@ -96,7 +96,7 @@ def total(
         if value is not None and distributed:
             advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
             raise ValueError(f"{name} is not for frames of an engine: {advice}")
-    reading = Reading(columns, encoder, groups, strict)
+    reading = RowReader(columns, encoder, groups, strict)
     if is_of(source, "dask"):
         return dask_total(source, state_of, reading)
     if is_of(source, "pyspark"):
@@ -160,7 +160,7 @@ def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None,
         raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars
         schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
-        streams = source.select(reading.reader(schema).reads).collect_batches()
+        streams = source.select(reading.for_schema(schema).reads).collect_batches()
     elif hasattr(source, "__arrow_c_stream__"):
         streams = [source]
     else:
@@ -179,7 +179,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
                 "of mixed types?"
             ) from None
         with batches:  # a connection may allow one stream at a time
-            reader = reading.reader(batches.schema)
+            reader = reading.for_schema(batches.schema)
             step = batch_rows(len(reader.reads))
             for batch in _unquoted(batches):
                 batch = batch.select(list(reader.reads))
@@ -224,7 +224,7 @@ def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
     readers = []
     for table in tables:
         with worded(table.path):
-            readers.append(reading.reader(table.schema))
+            readers.append(reading.for_schema(table.schema))
     for table, reader in zip(tables, readers, strict=True):
         for part in table.columns(reader.reads):
             yield reader, iter([part])
@@ -262,7 +262,7 @@ def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Pa
         with _named(name, quiet):
             own = fragment.physical_schema
             schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
-            reader = reading.reader(schema)
+            reader = reading.for_schema(schema)
             options = dict(how, schema=schema, columns=list(reader.reads))
             options["batch_size"] = batch_rows(len(reader.reads))
             pieces = [fragment]

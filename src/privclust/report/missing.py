@@ -68,12 +68,13 @@ def _kind(ends: Any) -> str:
 
 def _about(number: float, deviation: float, n: float) -> str:
     """Return a number, rounded by its noise, and its share."""
+    share = number / max(n, 1.0)
     if not deviation:
-        return f"{number:,.6g} of {n:,.0f} ({number / max(n, 1.0):.1%})"
-    step = 10 ** max(math.floor(math.log10(max(2.0 * deviation, 1.0))), 0)
+        return f"{number:,.6g} of {n:,.0f} ({share:.1%})"
     digits = max(math.floor(math.log10(max(2.0 * deviation, 1.0))), 0)
-    of = round(max(n, 1.0), -digits)
-    return f"about {round(number / step) * step:,} of {of:,.0f} ({number / max(n, 1.0):.1%})"
+    return (
+        f"about {round(number, -digits):,.0f} of {round(max(n, 1.0), -digits):,.0f} ({share:.1%})"
+    )
 
 
 def _round_up(number: float) -> int:

@@ -55,7 +55,7 @@ class TableClusters:
     columns : mapping of str to bounds or categories
         As declared.
     guarantee : privclust.privacy.Guarantee
-    missing : {"drop", "middle", "error"}
+    missing : {"drop", "middle"}
         Treatment of rows with entries that are missing or cannot be read.
     remarks : tuple of str
         Other remarks.

@@ -23,7 +23,7 @@ class SketchedTable:
     ----------
     columns : mapping of str to (low, high) or list of str
         As in `privclust.preprocessing.TableEncoder`.
-    missing : {"drop", "middle", "error"}
+    missing : {"drop", "middle"}
         As in `privclust.preprocessing.TableEncoder`.
     unread : ndarray of shape (2, n_columns) or None
         Numbers of records with an entry that is missing (first row) or cannot be read (second).

@@ -8,7 +8,6 @@ import re
 import sys
 import tracemalloc
 import warnings
-import zipfile
 
 import h5py
 import numpy as np
@@ -114,12 +113,6 @@ def test_a_csv_file_has_a_header_and_lines(tmp_path):
         with module.open(tmp_path / f"y.csv{suffix}", "wt") as file:
             file.write("a,b\n1.5,2\n")
         np.testing.assert_array_equal(joined(tmp_path / f"y.csv{suffix}"), [[1.5, 2]])
-    with zipfile.ZipFile(tmp_path / "y.csv.zip", "w") as archive:
-        archive.writestr("y.csv", "a,b\n1.5,2\n")
-    np.testing.assert_array_equal(joined(tmp_path / "y.csv.zip"), [[1.5, 2]])
-    with pa.CompressedOutputStream(tmp_path / "y.csv.zst", "zstd") as file:
-        file.write(b"a,b\n1.5,2\n")
-    np.testing.assert_array_equal(joined(tmp_path / "y.csv.zst"), [[1.5, 2]])
 
 
 @pytest.mark.parametrize(
