@@ -323,8 +323,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
         self._budget = FitBudget.of(self, m, unit)
-        has_round = last_round and self._budget.is_normal
-        if not (has_round and self.decoder == "gaussian" and self.variance is None):
+        has_noise = self.epsilon is not None and self._budget.mechanism == "gaussian"
+        is_default = self.decoder == "gaussian" and self.variance is None
+        if not (last_round and has_noise and is_default):
             self._round_share, p = 0.0, d
             m = self.n_frequencies or number_of_frequencies(k * d)
             self._budget = FitBudget.of(self, m, unit)
@@ -404,9 +405,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     def _has_covariances(self, n_features):
         """Return whether to fit covariances: rounds correct most errors, and they are slow."""
-        if not self._round_share:
-            return True
-        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
+        is_small = n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
+        return not self._round_share or (self._projection is None and is_small)
 
     def _after_rounds(self, rows, decoded, records):
         """Run the rounds; return `decoded` with the clusters that they detect as well."""
