@@ -13,7 +13,7 @@ data set with the largest effect. A number between 0 and 1 stays between: where 
 more, it is replaced by (1 + x) / 2.
 
 ``--sketch-only`` measures the stages in fits without rounds, whose centers are those that `decode`
-finds in a sketch.
+finds in a sketch. ``--epsilons`` and ``--only`` choose other budgets and some stages.
 
 ``--uneven`` measures instead the stages that are for a small cluster far from all others, which no
 data set of that half has: squared error over that of the true centers, on the rows of `frontier`.
@@ -138,6 +138,17 @@ def search_alone(problem, n_clusters, penalty, rng, search=MixtureFit.search):
     return mixture, residual, mixture, np.inf
 
 
+def by_least_squares(features, frequencies, noise, box, rng, of_count=0.0):
+    """Return what `estimate_moments` does, from a least-squares fit in place of a posterior."""
+    moments = _moments._of_each_feature(None, features, frequencies, noise, box, rng)
+    return _moments._with_far_rows(moments, features, frequencies, noise, box)
+
+
+def common_variance(power, frequencies, variance, noise):
+    """Return the common variance of the features, in place of one for each."""
+    return np.full(len(frequencies), variance)
+
+
 # name -> what is set in place of an attribute; or parameters of the estimator
 STAGES = {
     "a last round": {"last_round": False},
@@ -149,6 +160,8 @@ STAGES = {
     "repairs of atoms": (MixtureFit, "repaired", lambda fit, mix, residual, *how: (mix, residual)),
     "more atoms than clusters": (MixtureFit, "search", search_alone),
     "drawing back to the whole": (MixtureFit, "shrunk", lambda fit, density, *how: density),
+    "the posterior of the moments": (_sketch_decoding, "estimate_moments", by_least_squares),
+    "variances of single features": (_moments, "_variances", common_variance),
     "k-means of the density": (_mixture_decoder, "kmeans_of_mixture", of_start),
     "far rows": (_moments, "_with_far_rows", lambda moments, *how: moments),
     "frequencies of all scales": (_sizes, "_FEW_FEATURES", 0),
@@ -173,12 +186,15 @@ def without(stage: str) -> Iterator[dict[str, object]]:
 
 
 def losses(
-    data: list[tuple[str, int, np.ndarray]], seeds: int, parameters: dict[str, object]
+    data: list[tuple[str, int, np.ndarray]],
+    epsilons: list[float],
+    seeds: int,
+    parameters: dict[str, object],
 ) -> tuple[np.ndarray, float]:
     """Return losses (seeds, tables and epsilons) and the CPU seconds of all fits."""
-    found, cpu = np.empty((seeds, len(data) * len(EPSILONS))), 0.0
+    found, cpu = np.empty((seeds, len(data) * len(epsilons))), 0.0
     for seed in range(seeds):
-        cells = ((k, X, epsilon) for _, k, X in data for epsilon in EPSILONS)
+        cells = ((k, X, epsilon) for _, k, X in data for epsilon in epsilons)
         for place, (k, X, epsilon) in enumerate(cells):
             how = {"epsilon": epsilon, "delta": collection.DELTA, "bounds": (-1.0, 1.0)}
             how |= {"random_state": seed, **parameters}
@@ -226,13 +242,14 @@ def uneven() -> str:
 
 
 def plan(
-    log: pd.DataFrame, each: bool, sketch_only: bool
+    log: pd.DataFrame, each: bool, sketch_only: bool, only: list[str] | None
 ) -> Iterator[tuple[str, list[str], float]]:
     """Return the changes to measure: module, constants and factor, which is 0 for a stage."""
     if not each:
         of_rounds = OF_ROUNDS if sketch_only else ()
-        yield from (("stage", [name], 0.0) for name in STAGES if name not in of_rounds)
-    if sketch_only:
+        names = only or [name for name in STAGES if name not in of_rounds]
+        yield from (("stage", [name], 0.0) for name in names)
+    if sketch_only or only:
         return
     for module in MODULES:
         if importlib.util.find_spec(f"privclust.{module}") is None:
@@ -260,7 +277,7 @@ def read(file: Path) -> pd.DataFrame:
             effects.append(told)
             continue
         ratios = 100.0 * np.log(np.array(row["losses"]) / np.array(base["losses"])).mean(axis=0)
-        of_sets = ratios.reshape(-1, len(EPSILONS)).mean(axis=1)
+        of_sets = ratios.reshape(len(names), -1).mean(axis=1)
         error = of_sets.std(ddof=1) / np.sqrt(len(of_sets))
         effect, of_time = of_sets.mean(), 100.0 * (row["cpu_s"] / base["cpu_s"] - 1.0)
         place = int(np.abs(of_sets).argmax())
@@ -289,15 +306,15 @@ def shown(effects: pd.DataFrame) -> str:
     return markdown(table.drop(columns=["error", "moved"]).set_axis(header, axis=1))
 
 
-def measure(file: Path, each: bool, sketch_only: bool, seeds: int) -> None:
+def measure(file: Path, how: argparse.Namespace) -> None:
     """Measure what the log does not have yet, and write it there, change by change."""
-    always = STAGES["a last round"] if sketch_only else {}
+    always = STAGES["a last round"] if how.sketch_only else {}
     data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
     done = {(row["module"], row["names"], row["factor"]) for row in rows}
-    changes = [("", [], 1.0), *plan(read(file), each, sketch_only)]
+    changes = [("", [], 1.0), *plan(read(file), how.each, how.sketch_only, how.only)]
     if not done:
-        losses(data[:1], 1, {})  # compiles loops
+        losses(data[:1], how.epsilons, 1, {})  # compiles loops
     for module, names, factor in changes:
         key = module, " ".join(names), factor
         if key in done:
@@ -308,7 +325,8 @@ def measure(file: Path, each: bool, sketch_only: bool, seeds: int) -> None:
             with (
                 without(names[0]) if is_stage else with_changes(module, names, factor) as parameters
             ):
-                found, cpu = losses(data, seeds, always | (parameters or {}))
+                parameters = always | (parameters or {})
+                found, cpu = losses(data, how.epsilons, how.seeds, parameters)
             row |= {"losses": found.tolist(), "cpu_s": cpu}
         except Exception as error:  # a constant beyond what its formula takes
             row["failed"] = type(error).__name__
@@ -325,6 +343,8 @@ def main() -> None:
     parser.add_argument("--sketch-only", action="store_true", help="stages, without rounds")
     parser.add_argument("--each", action="store_true", help="single constants, not modules")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--only", choices=STAGES, nargs="+", help="these stages")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--into", type=Path)
     parser.add_argument("--mark", default="after", help="of the table in the document")
@@ -336,7 +356,7 @@ def main() -> None:
         text = uneven()
     else:
         if not (arguments.table or arguments.into):
-            measure(arguments.log, arguments.each, arguments.sketch_only, arguments.seeds)
+            measure(arguments.log, arguments)
         text = shown(read(arguments.log))
     print(text)
     if arguments.into:

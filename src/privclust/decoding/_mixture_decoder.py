@@ -181,8 +181,11 @@ class FittedDensity:
 
     @property
     def density(self) -> GaussianMixture:
-        """The mixture in the units of the data."""
-        return _normalised(*self.scaled, len(self.atoms[0]))
+        """The mixture in the units of the data, with equal weights if all are 0."""
+        weights, centers, spreads = self.scaled
+        total = weights.sum()
+        parts = weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
+        return GaussianMixture(parts, centers, spreads, len(self.atoms[0]))
 
     @property
     def scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -316,13 +319,6 @@ def _rough_centers(mixture, rng):
     size = _FEW_POINTS_PER_CLUSTER * len(means)
     points = paired_points(weights / weights.sum(), means, np.sqrt(variances), size, rng)
     return lloyd(points, means, _MOST_ITERATIONS, _ROUGH_TOLERANCE)[0]
-
-
-def _normalised(weights, centers, spreads, n_fitted):
-    """Return a density with weights that add up to 1; equal ones if all weights are 0."""
-    total = weights.sum()
-    parts = weights / total if total > 0.0 else np.full(len(weights), 1.0 / len(weights))
-    return GaussianMixture(parts, centers, spreads, n_fitted)
 
 
 def kmeans_of_mixture(weights, centers, spreads, start, rng, tolerance=_FINE_TOLERANCE, box=None):

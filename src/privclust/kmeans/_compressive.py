@@ -58,9 +58,8 @@ from privclust.sketches._sketch import Sketch
 
 # share of the budget for all rounds, without and after a projection
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.5, 0.6
-# standard deviations subtracted from a noisy number of rows; chosen by benchmarks/few_rows.py
+# deviations subtracted from a noisy number of rows: rounds of few rows add noise (few_rows.py)
 _CAUTION = 2.0
-_AUTO = "auto"
 
 
 @dataclass(eq=False, repr=False)
@@ -73,17 +72,15 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     declared bounds any row is accepted; entries too large for phases are clipped.
 
     The standard deviation of Laplace noise, the default, grows with m, that of Gaussian noise with
-    its square root: with 100 frequencies and epsilon 1, Laplace noise has 4.7 times the standard
-    deviation of Gaussian noise with a delta of 1e-6. In bounds 20 wide, a thousand rows are then
-    too few to distinguish two clusters 0.6 apart. Use a delta, narrow bounds or more rows.
+    its square root. If noise hides clusters, use a delta, narrow bounds or more rows.
 
-    If `variance` is None, 10 % of the budget is spent on a pilot: a small sketch at frequencies of
-    all scales. The mean and variances estimated from it set the scale of the other frequencies.
+    10 % of the budget is spent on a pilot, a small sketch at frequencies of all scales. The mean
+    and variances estimated from it set the scale of the other frequencies.
 
     With Gaussian noise a further share of the budget may be spent on eight rounds. Each releases
     noisy sums of the rows of each cluster and moves its center (`privclust.kmeans.last_rounds`).
-    Rows with many features are then sketched along a few random directions only, where far less of
-    the clusters is hidden by noise. The rounds find the centers in all features.
+    Rows with many features are then sketched along a few random directions only, where noise hides
+    less. The rounds find the centers in all features.
 
     Parameters
     ----------
@@ -127,9 +124,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
         and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None for release (needs ``privclust[secure]`` if epsilon is given): noise comes from the
-        operating system, and the starts of the decoder from a hash of the released sums. Anything
-        else gives reproducible noise and starts, for experiments only.
+        None for release (needs ``privclust[secure]`` if epsilon is given); starts then come from a
+        hash of the released sums. Anything else is reproducible, for experiments only.
 
     Attributes
     ----------
@@ -146,9 +142,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         Whether a cluster is distinguishable from noise (`privclust.decoding._sketch_check`).
     is_stable_ : bool
         Whether all starts of the decoder that explain the sketch equally well, to within the noise,
-        find the same clusters. If not, the fit warns, and `standard_errors` marks the clusters that
-        other starts do not find. Always True with a single start, which suffices if it explains
-        the sketch, and is the only one above 25 clusters.
+        find the same clusters. If not, the fit warns. Above 25 clusters there is a single start.
     explained_ : float
         Fraction of the residual of one cluster that k clusters explain, from 0 to 1.
     least_weight_ : float
@@ -166,11 +160,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     weights_ : ndarray of shape (n_clusters,)
         Fractions of the data in the clusters.
     cluster_spreads_ : ndarray of shape (n_clusters, n_features) or None
-        Standard deviation of each feature in each cluster, in units of the feature, from the
-        sketch, at no privacy loss; `standard_errors` has its errors. Rows far from all clusters
-        count little. After a projection, the root mean square over all features, the same for
-        each, since the rounds release the spread by cluster only. None with ``decoder="clompr"``
-        and no rounds, where clusters are points.
+        Standard deviation of each feature in each cluster, in units of the feature. Rows far from
+        all clusters count little. After a projection, the root mean square over all features, the
+        same for each. None with ``decoder="clompr"`` and no rounds, where clusters are points.
     mean_inertia_ : float
         Noisy mean squared distance of a row to its center; 0 if noise makes it negative.
     n_rounds_ : int
@@ -214,7 +206,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
         "n_directions": Integer(at_most="n_features"),
-        "n_clusters": Unless("n_clusters", [_AUTO], GROUPS),
+        "n_clusters": Unless("n_clusters", ["auto"], GROUPS),
     }
 
     n_clusters: int | Literal["auto"] = 8
@@ -246,11 +238,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Add rows that were not seen before, and find the centers again.
 
         This is the paper's protocol with one device per call. The rows are sketched with the
-        frequencies of the first call, noise is added, and the sketch is merged with the earlier
-        ones. Only the first call spends budget on the scale of the frequencies. Each row is in one
-        call, so the guarantee of all calls is that of one (parallel composition). Calls must not
-        overlap, and the call of a row must not depend on other rows. Noise adds up: few large calls
-        are better than many small ones.
+        frequencies of the first call, and the noisy sketch is merged with the earlier ones. Each
+        row must be in one call, which must not depend on other rows. So the guarantee of all calls
+        is that of one (parallel composition). Noise adds up: few large calls are better than many.
 
         Parameters and errors are those of `fit`. All calls need the same number of features, and
         the first at least as many rows as clusters if their number is public. With groups, all
@@ -293,7 +283,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return errors_after_rounds(*released, self._rounds, rows=rows, random_state=random_state)
 
     def _records(self, X, groups=None, reset=True):
-        relation = Neighbours.of(self.neighbours)
+        relation = self._relation()
         if self.epsilon is None or self.bounds is None:
             relation = Neighbours.REPLACE_ONE  # the mean or the bounds of the rows need some rows
         types = [np.float64, np.float32]
@@ -303,6 +293,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Choose bounds, projection and frequencies; release a pilot if they need one."""
         X, groups = records.rows, records.groups
         d = X.shape[1]
+        self._most_clusters = self.max_clusters if self.n_clusters == "auto" else self.n_clusters
         self._box_of_data, self._leaks = box_of_fit(X, bounds_of(self), self.epsilon)
         if self.epsilon is None:
             self._rng = as_generator(self.random_state)
@@ -317,14 +308,14 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
             self._seen_box = self._projection.box(self._box_of_data)
         self._data_moments, self._pilots = self._moments(self._seen(X), groups)
-        if self._round_share and last_round == _AUTO and not (p < d or self._round_pays(d)):
+        if self._round_share and last_round == "auto" and not (p < d or self._round_pays(d)):
             self._share, self._round_share = self._share + self._round_share, 0.0
             self._noise_of_sketch = self._budget.measurement(m, self._share)
         if self.variance is not None:
             self._frequencies = sketch_frequencies(p, m, self.variance, self._rng)
         else:
-            sizes = self._most_clusters, m
-            self._frequencies = cluster_frequencies(*sizes, self._data_moments, self._rng)
+            k, moments = self._most_clusters, self._data_moments
+            self._frequencies = cluster_frequencies(k, m, moments, self._rng)
 
     def _sizes(self, d, last_round, unit):
         """Return the numbers of directions and frequencies; choose noise and the rounds' share."""
@@ -332,8 +323,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
         self._budget = FitBudget.of(self, m, unit)
-        has_round = last_round and self._budget.is_normal
-        if not (has_round and self.decoder == "gaussian" and self.variance is None):
+        has_noise = self.epsilon is not None and self._budget.mechanism == "gaussian"
+        is_default = self.decoder == "gaussian" and self.variance is None
+        if not (last_round and has_noise and is_default):
             self._round_share, p = 0.0, d
             m = self.n_frequencies or number_of_frequencies(k * d)
             self._budget = FitBudget.of(self, m, unit)
@@ -343,17 +335,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._round_share = _ROUND_SHARE if p == d else _PROJECTED_ROUND_SHARE
         return p, m
 
-    @property
-    def _most_clusters(self):
-        """The number of clusters, or the largest that may be chosen."""
-        return self.max_clusters if self.n_clusters == _AUTO else self.n_clusters
-
     def _round_pays(self, d):
-        """Return whether the pilot predicts that rounds without a projection lower the loss.
-
-        A noisy number of records is reduced by `_CAUTION` standard deviations: if it is too high,
-        rounds move centers by noise.
-        """
+        """Return whether the pilot predicts that rounds without a projection lower the loss."""
         k, pilot = self._most_clusters, self._pilots[0]
         n_samples = self._budget.n_samples(self._n_counted, pilot)
         if self._n_counted is None:
@@ -389,7 +372,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         of_starts = None if self.random_state is None else self._rng
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
         where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
-        if self.n_clusters == _AUTO:
+        if self.n_clusters == "auto":
             self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
             self.n_clusters_ = self.cluster_count_.n_clusters
         decoded = decode(
@@ -410,7 +393,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         else:
             self.cluster_spreads_ = widths_of_rounds(self._rounds)
         pilots = [pilot.guarantee for pilot in self._pilots]
-        rounds = [round_.noise for round_ in self._rounds]
+        rounds = [found.noise for found in self._rounds]
         whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
         self.guarantee_ = with_left_out(whole, self._lines)
         # the frequencies depend on the pilot: the sketch has the guarantee of the whole fit
@@ -422,19 +405,17 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     def _has_covariances(self, n_features):
         """Return whether to fit covariances: rounds correct most errors, and they are slow."""
-        if not self._round_share:
-            return True
-        return self._projection is None and n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
+        is_small = n_numbers(self.n_clusters_, n_features) <= MOST_NUMBERS
+        return not self._round_share or (self._projection is None and is_small)
 
     def _after_rounds(self, rows, decoded, records):
         """Run the rounds; return `decoded` with the clusters that they detect as well."""
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
-        source = self._budget.source(self._rng)
         n_samples = self._budget.n_samples(self._n_counted, self._merged)
         parts = parts_of_rounds(projected=self._projection is not None)
         noises = self._budget.round_noises(self._round_share, parts)
-        how = n_samples, noises, source, self._rng, groups
+        how = n_samples, noises, self._budget.source(self._rng), self._rng, groups
         self._rounds, is_split = centers_by_rounds(X, labels, box, decoded, *how)
         last = self._rounds[-1]
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
@@ -481,16 +462,12 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return replace(sketch, n_samples=float(self._n_counted))
 
     def _charge(self, records, m, n_pilot=0, before=None):
-        """Charge the releases of a call: a sketch and, with `n_pilot` frequencies, a pilot.
-
-        The sketch will be merged with the one before, if any. The number of records left out is
-        released.
-        """
+        """Charge a call's sketch and pilot (of `n_pilot` frequencies); release `left_out_`."""
         others = self.left_out_ if before is not None else None
         self.left_out_, self._lines = None, ()
-        self._n_counted = None  # if it is private, the noisy sketch has an estimate
-        if self._budget.relation is Neighbours.REPLACE_ONE:
-            self._n_counted = records.n_counted
+        is_public = self._budget.relation is Neighbours.REPLACE_ONE
+        # if the number is private, the noisy sketch has an estimate
+        self._n_counted = records.n_counted if is_public else None
         self._noise_of_sketch = self._budget.measurement(m, self._share)
         if self._noise_of_sketch is None:
             charge(self._budget.composed(None, [], [], ()))
@@ -515,12 +492,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     def _check_parameters(self, records):
         """Raise a ValueError; records are None if there may be fewer than clusters."""
-        is_public = self.epsilon is None or (
-            Neighbours.of(self.neighbours) is Neighbours.REPLACE_ONE
-        )
+        is_public = self.epsilon is None or self._relation() is Neighbours.REPLACE_ONE
         X = None if records is None else records.rows
         check_parameters(self, X, count_is_public=is_public, records=records)
-        if self.noise == "gaussian" and self.delta == 0:
-            raise ValueError("noise='gaussian' needs a delta greater than 0, got delta=0")
-        if self.last_round not in (True, False, _AUTO):
+        if self.last_round not in (True, False, "auto"):
             raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")

@@ -242,7 +242,8 @@ class EUGkM(PrivateEstimator, CenterClusterer):
             if is_given:
                 start = checked_centers("init", self.init, shape)
             else:
-                start = grid.from_cube(separated_points(*shape, rng))
+                in_cube = separated_points(*shape, rng)
+                start = grid.box.center + in_cube * grid.box.half_widths
             centers, error, n_iter = _run(grid, counts, start, deviation, self.max_iter)
             if error < least:
                 self.cluster_centers_, self.n_iter_, least = centers, n_iter, error

@@ -49,10 +49,6 @@ class FitBudget:
         return Neighbours.of(self.neighbours)
 
     @property
-    def is_normal(self) -> bool:
-        return self.epsilon is not None and self.mechanism == "gaussian"
-
-    @property
     def _seeded(self):
         return is_seeded(noise_source(self.random_state))
 

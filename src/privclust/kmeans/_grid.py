@@ -86,10 +86,6 @@ class Grid:
         error = _assign_cells(counts, self._middles, self._shape, centers, totals, n_cells, sums)
         return totals, n_cells, sums, error
 
-    def from_cube(self, points: np.ndarray) -> np.ndarray:
-        """Return points of [-1, 1]^d as points of the box."""
-        return self.box.center + points * self.box.half_widths
-
 
 @kernel()
 def _count(X, low, inverse_steps, shape, counts):

@@ -160,23 +160,14 @@ def radius_of_cluster(variance: float, n_features: int) -> float:
     return math.sqrt(variance * float(chi2.ppf(_WITHIN, n_features)))
 
 
-def noise_of_round(
-    n_clusters: int, n_features: int, n_samples: float, sigma: float, radius: float
-) -> float:
-    """Return the increase of the mean squared distance to the center by the noise of a round.
-
-    Clusters are taken to have equal sizes.
-    """
-    return n_features * (n_clusters * sigma * radius / max(n_samples, 1.0)) ** 2
-
-
 def pays(n_clusters: int, n_features: int, n_samples: float, sigma: float, part: float) -> bool:
     """Return whether noise of a round adds little to the loss of k clusters.
 
     `part` is the variance of a cluster over that of the data.
     """
     radius = radius_of_cluster(part, n_features)
-    noise = noise_of_round(n_clusters, n_features, n_samples, sigma, radius)
+    # the increase of the mean squared distance to the center, if clusters have equal sizes
+    noise = n_features * (n_clusters * sigma * radius / max(n_samples, 1.0)) ** 2
     return noise <= _GAIN_THAT_PAYS * n_features * part
 
 

@@ -173,10 +173,8 @@ class FeatureSums:
             for start in starts[thread::n_threads]:
                 rows = X[start : start + size]
                 _check_values(rows, limit, start)
-                if weights is None:
-                    self._add_chunk(rows, self.next_record + start, turns, sums)
-                else:
-                    _add_weighted_chunk(rows, weights[start : start + size], turns, sums)
+                own = None if weights is None else weights[start : start + size]
+                self._add_chunk(rows, own, self.next_record + start, turns, sums)
             return sums
 
         if n_threads == 1:
@@ -367,8 +365,8 @@ class FeatureSums:
             self._turns[dtype] = turns, np.finfo(dtype).max / largest
         return self._turns[dtype]
 
-    def _add_chunk(self, rows, first_record, turns, sums):
-        """Add the features of a chunk to fixed-point sums."""
+    def _add_chunk(self, rows, weights, first_record, turns, sums):
+        """Add the features of a chunk, with weights or None, to fixed-point sums."""
         n, d = rows.shape
         m, n_columns = turns.shape
         shift = FRACTION_BITS_OF_SUMS - FRACTION_BITS[turns.dtype]
@@ -378,19 +376,14 @@ class FeatureSums:
             padded[:, :d] = rows
             r, seed = self.n_measurements, np.uint64(self.mask_seed)
             add_masked_features(padded, first_record, turns, r, seed, shift, parts)
-        else:
+        elif weights is None:
             add_features(_blocks_of(rows, turns), n, turns, shift, parts)
+        else:
+            blocks = _blocks_of(rows, turns)
+            padded = np.zeros((len(blocks), BLOCK))
+            padded.ravel()[:n] = weights
+            add_weighted_features(blocks, padded, n, turns, shift, parts)
         sums.add(np.zeros_like(parts), parts)
-
-
-def _add_weighted_chunk(rows, weights, turns, sums):
-    shift = FRACTION_BITS_OF_SUMS - FRACTION_BITS[turns.dtype]
-    parts = np.zeros((len(turns), 2), dtype=np.int64)
-    blocks = _blocks_of(rows, turns)
-    padded = np.zeros((len(blocks), BLOCK))
-    padded.ravel()[: len(weights)] = weights
-    add_weighted_features(blocks, padded, len(rows), turns, shift, parts)
-    sums.add(np.zeros_like(parts), parts)
 
 
 def _blocks_of(rows, turns):

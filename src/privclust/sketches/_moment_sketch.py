@@ -131,20 +131,13 @@ class MomentSketch(BaseSketch):
 
         Parameters
         ----------
-        source : array_like, path or iterable of chunks
-            Any source that `privclust.records.streams.chunks` reads, of finite numbers.
+        source, chunk_size, dataset
+            As in `privclust.sketches.Sketch.of`; finite numbers.
         degree : {4, 6} or None
             None for 6 with up to 6 features, else 4. Only sketches of equal degree can be merged.
         groups : array-like of shape (n_samples,) or None
-            Label of the group of each row, such as a person, in the order of the source. A group is
-            then one record with the mean of the moments of its rows. All labels are held in memory,
-            and sums for each size of groups. The rows of a group may be anywhere in the source, but
-            not in another sketch that is merged with this one. Merged sketches then agree with the
-            sketch of the union to 2^-36 for each size, not to the byte. None: each row is a record.
-        chunk_size : int or None
-            Records in memory at a time; it does not change the result.
-        dataset : str or None
-            Name of the dataset in an HDF5 file.
+            As in `Sketch.of`. Sums for each size of groups are held in memory. Merged sketches of
+            groups agree with the sketch of the union to 2^-36 for each size, not to the byte.
 
         Returns
         -------
@@ -259,20 +252,12 @@ class MomentSketch(BaseSketch):
 
         Parameters
         ----------
-        epsilon : float
-            Positive, in nats.
+        epsilon, neighbours, share, random_state
+            As in `privclust.sketches.release`, with Gaussian noise. With ``"add_remove"`` the
+            number of nonzero rows is noisy as well. Noise for release takes about 70 microseconds a
+            moment.
         delta : float
             In (0, 1).
-        neighbours : {"replace_one", "add_remove"}
-            Neighbour relation. ``"replace_one"``: one record is replaced, and n is public.
-            ``"add_remove"``: one record is added or removed, and the number of nonzero rows is
-            noisy as well.
-        share : float
-            Share of the budget, above 0 and at most 1, in terms of the squared ratio of sensitivity
-            and standard deviation. Shares add up.
-        random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            None for release (needs ``privclust[secure]``; about 70 microseconds a moment), anything
-            else for reproduction, which the guarantee states.
 
         Returns
         -------

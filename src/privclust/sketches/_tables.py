@@ -78,10 +78,8 @@ class SketchedTable:
         return {"columns": columns, "missing": self.missing, "deviation": self.deviation}
 
     @classmethod
-    def restored(cls, parameters: Any, unread: np.ndarray | None) -> SketchedTable | None:
+    def restored(cls, parameters: Any, unread: np.ndarray | None) -> SketchedTable:
         """Restore the table from `parameters`, or raise a ValueError if they are malformed."""
-        if parameters is None:
-            return None
         columns = {
             str(name): list(map(str, ends)) if is_list else (ends[0], ends[1])
             for name, is_list, ends in parameters["columns"]

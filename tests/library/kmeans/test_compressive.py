@@ -505,7 +505,7 @@ def test_a_first_call_that_failed_leaves_the_model_as_it_was():
         ({"delta": -0.1}, "delta must be a finite number at least 0, got -0.1"),
         ({"delta": 1.0}, "delta must be less than 1, got 1.0"),
         ({"delta": np.nan}, "delta"),
-        ({"noise": "gaussian"}, "noise='gaussian' needs a delta greater than 0, got delta=0"),
+        ({"noise": "gaussian"}, "gaussian noise is private for a delta greater than 0 only, got"),
         ({"noise": "uniform"}, "noise must be one of auto, laplace, gaussian, got 'uniform'"),
         ({"neighbours": "replace one"}, "neighbours must be one of replace_one, add_remove"),
         ({"bounds": (1, -1)}, "low < high"),
