@@ -28,8 +28,8 @@ opposite R: if both are at least r long, g is 1 for both, and :math:`4 r^2 + \ka
 If one has length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, which is convex
 in g and largest at g = 1. If both are shorter, f is 1 for both, and :math:`4 r^2`.
 
-Tangents of the sketch and of the round are combined by precision. If the round is expected to be
-less precise than a larger sketch, its budget is spent on a second sketch. Two sketches with shares
+Tangents of the sketch and of the round are combined by precision. If not all subspaces are
+detected, the budget of the round is spent on a second sketch. Two sketches with shares
 of a budget, weighted by these, are as precise as one with the whole. This choice depends only on
 the first sketch, which is private. Shares of the budget are fixed beforehand, and only the measured
 quantities depend on earlier releases. Adaptive composition of Gaussian releases then applies
@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ from privclust.subspaces._exact_moments import labels_by_subspace, rounded_colum
 from privclust.subspaces.moments._decoding import DecodedSubspaces
 
 ROUND_SHARE = 1.0 / 3.0  # share of the budget for a last round
-_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))  # simulated values of r
+_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 6))  # simulated values of r
 _KAPPA = 0.5  # weight of the sums of f and g, as a fraction of r
 _MARGIN = 2.0**-16  # relative increase of the sensitivity that covers rounding
 # simulated fractions of a row's squared norm outside its subspace
@@ -139,23 +139,13 @@ def plan_round(
 ) -> RoundPlan:
     """Return the round with the highest expected precision at its share of a budget."""
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
-    plans = {}
+    plans = []
     for radius, simulated in _simulated(decoded, _RADII, rng).items():
         noise = Gaussian.of_share(sensitivity(radius, relation), share)
         slopes = simulated.slopes * n_samples
-        plans[_roughly(decoded, simulated, slopes, n_samples, noise)] = radius, noise, simulated
-    radius, noise, simulated = plans[min(plans)]
-    _, *errors = _weighed(decoded, simulated, simulated.slopes * n_samples, n_samples, noise)
-    return RoundPlan(radius, noise, float(sum(np.trace(error) for error in errors)))
-
-
-def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
-    """Return whether the round is expected to be more precise than a larger sketch.
-
-    With the whole budget, the sketch's noise covariance would fall to its share of the budget.
-    """
-    by_noise = (1.0 - ROUND_SHARE) * np.trace(decoded.by_noise)
-    return plan.variance < float(by_noise + np.trace(decoded.by_rows))
+        _, by_noise, by_rows = _weighed(decoded, simulated, slopes, n_samples, noise)
+        plans.append(RoundPlan(radius, noise, float(np.trace(by_noise) + np.trace(by_rows))))
+    return min(plans, key=lambda plan: plan.variance)
 
 
 def released(
@@ -238,22 +228,20 @@ def combined(
 
     `sums` and `factors` are those of `released`.
     """
-    k, d, beside = decoded.complements.shape
+    d, beside = decoded.complements.shape[1:]
+    n_rows = decoded.weights * n_samples
+
+    def misfit(level: _Simulated) -> float:
+        off = level.factors / decoded.weights[:, None] - factors / n_rows[:, None]
+        return float((off**2).sum())
+
+    # the share of squares outside the subspaces that fits the released f and g
     levels = [
         _simulated(decoded, (plan.radius,), rng, part)[plan.radius]
         for part in _BESIDE
         if part < beside / d
     ]
-    n_rows = decoded.weights * n_samples
-    at_levels = np.array([level.factors for level in levels]) / decoded.weights[:, None]
-    # for each cluster, the simulated share of squares outside that fits the released f and g
-    nearest = ((at_levels - factors / n_rows[:, None]) ** 2).sum(axis=2).argmin(axis=0)
-    here = _Simulated(
-        *(
-            np.array([getattr(levels[nearest[c]], field.name)[c] for c in range(k)])
-            for field in fields(_Simulated)
-        )
-    )
+    here = min(levels, key=misfit)
     # the slope of f R in T is proportional to f: use the released sum of f, not the row count
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
     slopes = here.slopes * n_samples * scale[:, None]
@@ -329,46 +317,19 @@ def _weighed(
     Noise of both is independent, but both use the same rows: their sampling errors add up. So
     weights depend only on noise and on the nonlinearity of rounds in T.
     """
-    of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
+    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
+    precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
+    deviations = np.sqrt(n_samples * simulated.squares / squares)
+    k, _, beside = decoded.complements.shape
+    shape = k, beside, slopes.shape[1]
+    of_noise, of_rows = (
+        np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
+    )
     of_sketch = np.linalg.inv(decoded.by_noise)  # precisions add up
     by_noise = np.linalg.inv(of_sketch + np.diag(of_noise))
     weights = by_noise * of_noise
     together = by_noise @ of_sketch @ _root(decoded.by_rows) + weights * of_rows
     return weights, by_noise, together @ together.T
-
-
-def _roughly(
-    decoded: DecodedSubspaces,
-    simulated: _Simulated,
-    slopes: np.ndarray,
-    n_samples: float,
-    noise: Gaussian,
-) -> float:
-    """Return the variance of all tangents of `_weighed`, with errors taken as independent."""
-    of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
-    of_sketch = 1.0 / np.diag(decoded.by_noise)
-    part = of_noise / (of_sketch + of_noise)
-    scatter = (1.0 - part) * np.sqrt(np.diag(decoded.by_rows)) + part * of_rows
-    return float((1.0 / (of_sketch + of_noise) + scatter**2).sum())
-
-
-def _of_round(
-    decoded: DecodedSubspaces,
-    simulated: _Simulated,
-    slopes: np.ndarray,
-    n_samples: float,
-    noise: Gaussian,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the precision of each tangent by noise, and its deviation by rows, (p,) each."""
-    k, q = slopes.shape
-    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
-    precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
-    deviations = np.sqrt(n_samples * simulated.squares / squares)
-    shape = k, decoded.complements.shape[2], q
-    of_noise, of_rows = (
-        np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
-    )
-    return of_noise, of_rows
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:
