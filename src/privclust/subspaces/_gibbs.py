@@ -191,7 +191,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        bases, fitted, reads_data = starting_bases(
+        bases, start = starting_bases(
             self.init,
             records.every_row,
             self.n_clusters,
@@ -199,7 +199,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             rng,
             seeded=is_seeded(source),
         )
-        start, doubts = start_guarantee(fitted, reads_data)
+        start, doubts = start_guarantee(start)
         draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
         doubts = (*leaks, *doubts)
         own = self._promise(draw, None, doubts, seeded)
