@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
+from privclust.core.grassmann import residuals
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import GROUPS, Integer
@@ -23,7 +24,6 @@ from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
     SubspaceClusterer,
-    residuals,
     start_guarantee,
     starting_bases,
 )

@@ -18,17 +18,6 @@ from privclust.core.validation import Integer, check_option
 from privclust.privacy.estimator import validated
 from privclust.privacy.guarantee import Guarantee
 
-__all__ = [
-    "DIMENSION",
-    "SubspaceClusterer",
-    "bases_of_labels",
-    "check_magnitude",
-    "random_bases",
-    "residuals",
-    "start_guarantee",
-    "starting_bases",
-]
-
 DIMENSION = Integer(below="n_features")
 _LARGEST_ENTRY = 1e100  # largest coordinate: the squares can be summed without overflow
 _ORTHONORMALITY_TOLERANCE = 1e-5  # largest entry of U'U - I by rounding, also of float32

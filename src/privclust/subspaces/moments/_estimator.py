@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from privclust.core.grassmann import residuals
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_integer
 from privclust.core.warn import warn_caller
@@ -22,7 +23,7 @@ from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
 from privclust.sketches.moment_release import check_size, default_degree, measurement
 from privclust.sketches.moment_sums import GroupSums
-from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
+from privclust.subspaces._subspace_clusterer import SubspaceClusterer
 from privclust.subspaces.moments._decoding import (
     DecodedSubspaces,
     decode,
