@@ -39,9 +39,7 @@ quantities depend on earlier releases. Adaptive composition of Gaussian releases
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -140,7 +138,8 @@ def plan_round(
     """Return the round with the highest expected precision at its share of a budget."""
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
     plans = []
-    for radius, simulated in _simulated(decoded, _RADII, rng).items():
+    for radius in _RADII:
+        simulated = _simulated(decoded, radius, rng)
         noise = Gaussian.of_share(sensitivity(radius, relation), share)
         slopes = simulated.slopes * n_samples
         _, by_noise, by_rows = _weighed(decoded, simulated, slopes, n_samples, noise)
@@ -236,11 +235,7 @@ def combined(
         return float((off**2).sum())
 
     # the share of squares outside the subspaces that fits the released f and g
-    levels = [
-        _simulated(decoded, (plan.radius,), rng, part)[plan.radius]
-        for part in _BESIDE
-        if part < beside / d
-    ]
+    levels = [_simulated(decoded, plan.radius, rng, part) for part in _BESIDE if part < beside / d]
     here = min(levels, key=misfit)
     # the slope of f R in T is proportional to f: use the released sum of f, not the row count
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
@@ -271,14 +266,17 @@ class _Simulated:
 
 
 def _simulated(
-    decoded: DecodedSubspaces, radii: Sequence[float], rng: np.random.Generator, beside: Any = None
-) -> dict[float, _Simulated]:
-    """Return, for each radius, averages over rows of unions drawn from the posterior."""
+    decoded: DecodedSubspaces,
+    radius: float,
+    rng: np.random.Generator,
+    beside: float | None = None,
+) -> _Simulated:
+    """Return averages over rows of unions drawn from the posterior."""
     k, d, q = decoded.subspaces.shape
     root = _root(decoded.covariance)
     tangents = (rng.standard_normal((_N_UNIONS, len(root))) @ root.T).reshape(-1, k, d - q, q)
-    sums = np.zeros((len(radii), _N_UNIONS, k, d - q, q))
-    squares, factors = np.zeros((len(radii), k, q)), np.zeros((len(radii), k, 2))
+    sums = np.zeros(tangents.shape)
+    squares, factors = np.zeros((k, q)), np.zeros((k, 2))
     for u, tangent in enumerate(tangents):
         rows = decoded.union.turned(tangent, decoded.complements).draw(_N_ROWS, rng, beside)
         inside = (rows @ decoded.subspaces.transpose(1, 0, 2).reshape(d, k * q)).reshape(-1, k, q)
@@ -287,22 +285,17 @@ def _simulated(
             along, across = inside[labels == c, c], rows[labels == c] @ decoded.complements[c]
             beside_squares = (across**2).sum(axis=1)
             lengths = np.sqrt((along**2).sum(axis=1) * beside_squares)
-            for r, radius in enumerate(radii):
-                f = radius / np.maximum(lengths, radius)
-                weighted = f[:, None] * along
-                sums[r, u, c] = across.T @ weighted / _N_ROWS
-                squares[r, c] += beside_squares @ weighted**2 / (d - q)
-                factors[r, c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
+            f = radius / np.maximum(lengths, radius)
+            weighted = f[:, None] * along
+            sums[u, c] = across.T @ weighted / _N_ROWS
+            squares[c] += beside_squares @ weighted**2 / (d - q)
+            factors[c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
     squares, factors = squares / (_N_ROWS * _N_UNIONS), factors / (_N_ROWS * _N_UNIONS)
     energy = (tangents**2).sum(axis=(0, 2))
     # least squares of the sums on T; beyond sampling, the residual is a bias
-    slopes = np.maximum((sums * tangents).sum(axis=(1, 3)) / energy, 0.0)
-    left = ((sums - slopes[:, None, :, None, :] * tangents) ** 2).mean(axis=(1, 3))
-    bias = np.maximum(left - squares / _N_ROWS, 0.0)
-    return {
-        radius: _Simulated(slopes[r], squares[r], bias[r], factors[r])
-        for r, radius in enumerate(radii)
-    }
+    slopes = np.maximum((sums * tangents).sum(axis=(0, 2)) / energy, 0.0)
+    left = ((sums - slopes[:, None, :] * tangents) ** 2).mean(axis=(0, 2))
+    return _Simulated(slopes, squares, np.maximum(left - squares / _N_ROWS, 0.0), factors)
 
 
 def _weighed(
