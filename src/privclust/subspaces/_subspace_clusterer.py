@@ -102,12 +102,12 @@ def starting_bases(
     seeded: bool = False,
     groups: ArrayLike | None = None,
 ):
-    """Return starting bases (n_clusters, n_features, dimension), and what of the data they use.
+    """Return starting bases (n_clusters, n_features, dimension), and their source in the data.
 
-    This is None, labels or a fitted estimator. `init` is ``"random"``, for uniform subspaces; bases
-    of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see `bases_of_labels`; or an
-    estimator: its clone is fitted to X, as given by the user, and to `groups` if it takes them. It
-    gives its `subspaces_`, or else the bases of its `labels_`.
+    The source is None, labels or a fitted estimator. `init` is ``"random"``, for uniform subspaces;
+    bases of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see `bases_of_labels`; or
+    an estimator: its clone is fitted to X, as given by the user, and to `groups` if it takes them.
+    It gives its `subspaces_`, or else the bases of its `labels_`.
 
     With `seeded`, an estimator with `random_state=None` gets a seed drawn from `rng`, so that the
     caller's seed repeats everything; otherwise it draws its own noise. Raises a ValueError if
