@@ -252,7 +252,7 @@ def remembering_decoders(monkeypatch):
         (_compressive, "moments_of_pilot"),
         (_density, "decode_density"),
         (_density, "moments_of_pilot"),
-        (_estimator, "find_union"),
+        (_estimator, "decode"),
         (_estimator, "plan_round"),
         (_estimator, "combined"),
     ):

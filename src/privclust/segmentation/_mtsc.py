@@ -17,8 +17,6 @@ from privclust.segmentation._self_expressive import SelfExpressiveClusterer
 from privclust.segmentation._ssc import SSC
 from privclust.segmentation.mtsc_solver import Schedule, restart_variances, solve
 
-__all__ = ["MTSC", "SBL"]
-
 _SSC_ALPHA, _SSC_TOL = 800.0, 5e-4  # of a start from SSC: its authors' weight for motions
 # of samples without a common neighbour, relative to `prior_variance`: where their variances restart
 _RESTART_FLOOR = 0.2

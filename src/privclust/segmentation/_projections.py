@@ -6,8 +6,6 @@ import numpy as np
 
 from privclust.core.warn import warn_caller
 
-__all__ = ["largest_magnitude", "row_space", "spanned_by_others"]
-
 _SPAN_TOLERANCE = 1e-9  # of one minus the leverage; excludes coefficients above 3e4
 
 

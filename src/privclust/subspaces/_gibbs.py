@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from privclust.bingham import IN_FLOATING_POINT, LARGEST_CONCENTRATION, full_basis
+from privclust.core.grassmann import residuals
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.validation import GROUPS, Integer
@@ -23,7 +24,6 @@ from privclust.subspaces._gibbs_kernels import in_blocks, sweeps
 from privclust.subspaces._subspace_clusterer import (
     DIMENSION,
     SubspaceClusterer,
-    residuals,
     start_guarantee,
     starting_bases,
 )
@@ -191,7 +191,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
-        bases, fitted, reads_data = starting_bases(
+        bases, start = starting_bases(
             self.init,
             records.every_row,
             self.n_clusters,
@@ -199,7 +199,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             rng,
             seeded=is_seeded(source),
         )
-        start, doubts = start_guarantee(fitted, reads_data)
+        start, doubts = start_guarantee(start)
         draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
         doubts = (*leaks, *doubts)
         own = self._promise(draw, None, doubts, seeded)

@@ -38,20 +38,10 @@ def in_blocks(X: np.ndarray) -> np.ndarray:
 @part(fastmath=REORDER)
 def _add_coordinate(block, vector, sign, products, exponents):
     """Add sign (vector' x)^2 to the exponent of each x of a block."""
-    d = block.shape[0]
     products[:] = 0.0
-    j = 0
-    while j + 4 <= d:
-        v0, v1, v2, v3 = vector[j], vector[j + 1], vector[j + 2], vector[j + 3]
-        x0, x1, x2, x3 = block[j], block[j + 1], block[j + 2], block[j + 3]
+    for j in range(block.shape[0]):
         for i in range(BLOCK):
-            products[i] += (v0 * x0[i] + v1 * x1[i]) + (v2 * x2[i] + v3 * x3[i])
-        j += 4
-    while j < d:
-        v0, x0 = vector[j], block[j]
-        for i in range(BLOCK):
-            products[i] += v0 * x0[i]
-        j += 1
+            products[i] += vector[j] * block[j, i]
     for i in range(BLOCK):
         exponents[i] += sign * products[i] * products[i]
 
@@ -85,13 +75,12 @@ def _draw_block(exponents, uniforms, chosen):
 
 
 @part(fastmath=REORDER)
-def _add_four(moment, a, b, c, d):
-    """Add the outer products of four rows to the lower triangle."""
+def _add_square(moment, x):
+    """Add the outer product of a row to the lower triangle."""
     for j in range(moment.shape[0]):
-        a0, b0, c0, d0 = a[j], b[j], c[j], d[j]
         row = moment[j]
         for m in range(j + 1):
-            row[m] += (a0 * a[m] + b0 * b[m]) + (c0 * c[m] + d0 * d[m])
+            row[m] += x[j] * x[m]
 
 
 @part()
@@ -108,8 +97,6 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
     exponents, products = np.empty((k, BLOCK)), np.empty(BLOCK)
     uniforms = np.zeros(BLOCK)
     chosen = np.empty(BLOCK, np.int64)
-    waiting, n_waiting = np.empty((k, 4), np.int64), np.zeros(k, np.int64)
-    nothing = np.zeros(d)
     moments[:] = 0.0
     counts[:] = 0
     for b in range(blocks.shape[0]):
@@ -128,15 +115,8 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
             level = chosen[i]
             labels[begin + i] = level
             counts[level] += 1
-            waiting[level, n_waiting[level]] = begin + i
-            n_waiting[level] += 1
-            if n_waiting[level] == 4:
-                w = waiting[level]
-                _add_four(moments[level], X[w[0]], X[w[1]], X[w[2]], X[w[3]])
-                n_waiting[level] = 0
+            _add_square(moments[level], X[begin + i])
     for level in range(k):
-        for i in range(n_waiting[level]):
-            _add_four(moments[level], X[waiting[level, i]], nothing, nothing, nothing)
         for j in range(d):
             for m in range(j):
                 moments[level, m, j] = moments[level, j, m]
@@ -178,10 +158,7 @@ def sweeps(
             rotated_frame(bases[level], q, rng, rotation, frames[level])
             _add_to_sums(frames[level], sums[level], projectors[level])
         if first_kept <= done + t < first_kept + kept.shape[0]:
-            copy = kept[done + t - first_kept].reshape(-1)  # a view of the kept frame
-            flat = frames.reshape(-1)
-            for i in range(flat.size):
-                copy[i] = flat[i]
+            kept[done + t - first_kept] = frames
 
 
 @part(fastmath=REORDER)

@@ -118,7 +118,7 @@ class KPlanes(SubspaceClusterer):
         best = None
         n_starts = self.n_init if isinstance(self.init, str) else 1
         for _ in logged(range(n_starts), n_starts, "k-planes: starts"):
-            bases, _, _ = starting_bases(
+            bases, _ = starting_bases(
                 self.init, X, self.n_clusters, self.dimension, rng, seeded=True
             )
             run = _alternate(X, bases, self.max_iter)

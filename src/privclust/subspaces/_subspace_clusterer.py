@@ -18,17 +18,6 @@ from privclust.core.validation import Integer, check_option
 from privclust.privacy.estimator import validated
 from privclust.privacy.guarantee import Guarantee
 
-__all__ = [
-    "DIMENSION",
-    "SubspaceClusterer",
-    "bases_of_labels",
-    "check_magnitude",
-    "random_bases",
-    "residuals",
-    "start_guarantee",
-    "starting_bases",
-]
-
 DIMENSION = Integer(below="n_features")
 _LARGEST_ENTRY = 1e100  # largest coordinate: the squares can be summed without overflow
 _ORTHONORMALITY_TOLERANCE = 1e-5  # largest entry of U'U - I by rounding, also of float32
@@ -113,40 +102,37 @@ def starting_bases(
     seeded: bool = False,
     groups: ArrayLike | None = None,
 ):
-    """Return the starting bases, the fitted estimator or None, and `reads_data`.
+    """Return starting bases (n_clusters, n_features, dimension), and their source in the data.
 
-    The bases are (n_clusters, n_features, dimension). `init` is ``"random"``, for uniform
-    subspaces; bases of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see
-    `bases_of_labels`; or an estimator: its clone is fitted to X and gives its `subspaces_`, or else
-    the bases of its `labels_`. X is as given by the user, since an estimator has its own norm
-    bound.
+    The source is None, labels or a fitted estimator. `init` is ``"random"``, for uniform subspaces;
+    bases of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see `bases_of_labels`; or
+    an estimator: its clone is fitted to X, as given by the user, and to `groups` if it takes them.
+    It gives its `subspaces_`, or else the bases of its `labels_`.
 
     With `seeded`, an estimator with `random_state=None` gets a seed drawn from `rng`, so that the
-    caller's seed repeats everything; otherwise it draws its own noise. An estimator with `groups`
-    in its `fit` gets them. `reads_data`: whether the data were used, which a guarantee must
-    cover. Raises a ValueError if `init` is none of these, or its number of clusters, features
-    or dimensions differs.
+    caller's seed repeats everything; otherwise it draws its own noise. Raises a ValueError if
+    `init` is none of these, or its number of clusters, features or dimensions differs.
     """
     shape = (n_clusters, X.shape[1], dimension)
     if isinstance(init, str):
         check_option("init", init, ["random"])
-        return random_bases(*shape, rng), None, False
+        return random_bases(*shape, rng), None
     fitted = None
     if hasattr(init, "fit") and not isinstance(init, type):
         fitted = _fitted(init, X, n_clusters, rng, seeded, groups)
         if hasattr(fitted, "subspaces_"):
-            return _checked_bases(fitted.subspaces_, shape), fitted, True
+            return _checked_bases(fitted.subspaces_, shape), fitted
         init = getattr(fitted, "labels_", None)
     try:
         array = np.array(init, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.empty(())
     if array.ndim == 3:
-        return _checked_bases(array, shape), None, False
+        return _checked_bases(array, shape), None
     if array.ndim == 1:
         labels = _checked_labels(array, len(X), n_clusters)
-        rows = np.nan_to_num(X)
-        return bases_of_labels(rows, labels, n_clusters, dimension, rng), fitted, True
+        bases = bases_of_labels(np.nan_to_num(X), labels, n_clusters, dimension, rng)
+        return bases, labels if fitted is None else fitted
     got = f"an array of shape {array.shape}" if array.ndim else type(init).__name__
     raise ValueError(
         "init must be 'random', an array of bases of shape (n_clusters, n_features, dimension) = "
@@ -154,22 +140,22 @@ def starting_bases(
     )
 
 
-def start_guarantee(fitted, reads_data: bool) -> tuple[Guarantee | None, tuple[str, ...]]:
+def start_guarantee(start) -> tuple[Guarantee | None, tuple[str, ...]]:
     """Return the guarantee of a start, and the reasons if it has none.
 
-    The arguments are those of `starting_bases`. The guarantee, with releases named as the start's,
-    must be composed with later ones; None if nothing is spent or nothing is guaranteed. The caveats
-    are empty, or say why nothing computed from this start has a guarantee.
+    `start` is the second result of `starting_bases`. The guarantee names releases as the start's
+    and must be composed with later ones; None if nothing is spent or nothing is guaranteed. The
+    caveats are empty, or say why nothing computed from this start has a guarantee.
     """
-    if not reads_data:
+    if start is None:
         return None, ()
-    if fitted is None:
+    if isinstance(start, np.ndarray):
         return None, ("the start is made of labels, which were taken from the data without noise",)
-    name = type(fitted).__name__
-    guarantee = getattr(fitted, "guarantee_", None)
+    name = type(start).__name__
+    guarantee = getattr(start, "guarantee_", None)
     if guarantee is None:
         return None, (f"the start was taken from the data without noise, by {name}",)
-    if not hasattr(fitted, "subspaces_"):
+    if not hasattr(start, "subspaces_"):
         return None, (f"the start's bases are of the data, by labels of {name}, without noise",)
     if guarantee.definition in ("none", "asymptotic"):
         reasons = "; ".join(guarantee.caveats) or "private in a limit only"

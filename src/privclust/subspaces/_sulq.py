@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from privclust.core.grassmann import principal_bases, residuals
+from privclust.core.grassmann import principal_bases, random_bases, residuals
 from privclust.core.hints import RandomState
 from privclust.core.progress import logged
 from privclust.core.second_moments import in_units, unit
@@ -224,20 +224,21 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
+        bases, start = starting_bases(
+            self.init,
+            records.every_row,
+            self.n_clusters,
+            self.dimension,
+            rng,
+            seeded=is_seeded(source),
+            groups=groups,
+        )
+        how = is_seeded(source), leaks, unit_of(records.groups)
+        rounds, promise = self._promise(noise, start, *how)
+        self._charged(rounds, records, source, whole=promise)  # a given start has been charged
         for run in range(n_runs):
-            bases, start, reads_data = starting_bases(
-                self.init,
-                records.every_row,
-                self.n_clusters,
-                self.dimension,
-                rng,
-                seeded=is_seeded(source),
-                groups=groups,
-            )
-            if run == 0:  # only the first run uses a given start, which has been charged
-                how = is_seeded(source), leaks, unit_of(records.groups)
-                rounds, promise = self._promise(noise, start, reads_data, *how)
-                self._charged(rounds, records, source, whole=promise)
+            if run > 0:
+                bases = random_bases(self.n_clusters, X.shape[1], self.dimension, rng)
             noisy, bases = self._run(parts, bases, noise, source)
             # the leading eigenvalues estimate the rows' squares within the subspaces
             inside = float((bases * (noisy @ bases)).sum())
@@ -270,9 +271,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         mod_sulq = self.calibration == "mod_sulq"
         return noise_for(self.epsilon, self.delta, n_rounds, mod_sulq=mod_sulq)
 
-    def _promise(self, noise, start, reads_data, seeded, leaks, unit):
+    def _promise(self, noise, start, seeded, leaks, unit):
         """Return the guarantee of the rounds, to be charged, and that of the fit with its start."""
-        promise, caveats = start_guarantee(start, reads_data)
+        promise, caveats = start_guarantee(start)
         relation = noise.sensitivity.relation
         rounds = Guarantee.of(
             [noise.statement("second moments", units="rows of norm 1")],

@@ -129,31 +129,30 @@ def test_starts(rng):
     X = rng.standard_normal((30, 5))
     given = random_bases(2, 5, 2, rng)
     labels = np.arange(30) % 2
-    bases, fitted, reads_data = starting_bases("random", X, 2, 2, rng)
+    bases, start = starting_bases("random", X, 2, 2, rng)
     assert bases.shape == (2, 5, 2)
-    assert (fitted, reads_data) == (None, False)
-    assert start_guarantee(fitted, reads_data) == (None, ())
-    bases, fitted, reads_data = starting_bases(given.astype(np.float32), X, 2, 2, rng)
+    assert start is None
+    assert start_guarantee(start) == (None, ())
+    bases, start = starting_bases(given.astype(np.float32), X, 2, 2, rng)
     np.testing.assert_allclose(bases, given, atol=1e-6)
     assert np.abs(bases.transpose(0, 2, 1) @ bases - np.eye(2)).max() < 1e-14
-    assert (fitted, reads_data) == (None, False)
-    bases, fitted, reads_data = starting_bases(labels, X, 2, 2, rng)
+    assert start is None
+    bases, start = starting_bases(labels, X, 2, 2, rng)
     np.testing.assert_allclose(bases, bases_of_labels(X, labels, 2, 2, rng), atol=1e-14)
-    assert (fitted, reads_data) == (None, True)
-    assert "labels" in start_guarantee(fitted, reads_data)[1][0]
+    np.testing.assert_array_equal(start, labels)
+    assert "labels" in start_guarantee(start)[1][0]
 
 
 def test_starts_by_estimators(rng):
     X = rng.standard_normal((60, 5))
     unfitted = LSR(2, random_state=0)
-    bases, fitted, reads_data = starting_bases(unfitted, X, 2, 2, rng)
-    assert reads_data
+    bases, start = starting_bases(unfitted, X, 2, 2, rng)
     assert not hasattr(unfitted, "labels_")
     expected = bases_of_labels(X, unfitted.fit(X).labels_, 2, 2, rng)
     np.testing.assert_allclose(bases, expected, atol=1e-14)
-    assert "LSR" in start_guarantee(fitted, reads_data)[1][0]
+    assert "LSR" in start_guarantee(start)[1][0]
     planes = KPlanes(2, 2, random_state=3)
-    bases, _, reads_data = starting_bases(planes, X, 2, 2, rng)
+    bases, _ = starting_bases(planes, X, 2, 2, rng)
     np.testing.assert_allclose(bases, planes.fit(X).subspaces_, atol=1e-14)
 
 
@@ -161,19 +160,19 @@ def test_starts_by_estimators(rng):
 def test_only_private_subspaces_pass_on_a_guarantee(rng):
     X = rng.standard_normal((60, 5))
     params = {"norm_bound": 1.0, "random_state": 0}
-    start = starting_bases(SuLQKPlanes(2, 2, **params), X, 2, 2, rng)
-    promise, caveats = start_guarantee(*start[1:])
-    guarantee = start[1].guarantee_
+    _, start = starting_bases(SuLQKPlanes(2, 2, **params), X, 2, 2, rng)
+    promise, caveats = start_guarantee(start)
+    guarantee = start.guarantee_
     names = [release.name for release in guarantee.releases]
     assert [release.name for release in promise.releases] == [f"start: {name}" for name in names]
     assert promise.releases[0].loss == guarantee.releases[0].loss
     assert caveats == ()
     # centers are private, but their labels are not, nor what is made of them and the rows
-    _, caveats = start_guarantee(*starting_bases(DPLloyd(2, **params), X, 2, 2, rng)[1:])
+    _, caveats = start_guarantee(starting_bases(DPLloyd(2, **params), X, 2, 2, rng)[1])
     assert "by labels of DPLloyd" in caveats[0]
     with pytest.warns(PrivacyLeakWarning):
-        start = starting_bases(SuLQKPlanes(2, 2, random_state=0), X, 2, 2, rng)
-    promise, caveats = start_guarantee(*start[1:])
+        _, start = starting_bases(SuLQKPlanes(2, 2, random_state=0), X, 2, 2, rng)
+    promise, caveats = start_guarantee(start)
     assert promise is None
     assert "norm_bound was not given" in caveats[0]
 

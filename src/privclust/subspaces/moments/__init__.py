@@ -1,9 +1,8 @@
 """Private unions of subspaces from one noisy sketch of harmonic moments.
 
-Read in this order: `_harmonics` (features of a row), `_sums` (exact sums), `_release` (sensitivity
-and noise), `_sketch` (merging, files), `_objective`, `_likelihood` and `_information` (fit of a
-union of subspaces, and its errors), `_decoding`, `_selection` (how many), `last_round`,
-`_estimator`; `_bound` is a lower bound on the error of any decoder.
+Read in this order: `union`, `_objective`, `_likelihood` and `_information` (fit of a union of
+subspaces, and its errors), `_decoding`, `_selection` (how many), `last_round`, `_estimator`;
+`_bound` is a lower bound on the error of any decoder.
 """
 
 from privclust.sketches._moment_sketch import MomentSketch

@@ -92,8 +92,8 @@ def least_error(
     union = _union_of_rows(directions(np.asarray(X)), np.asarray(labels), bases, list(means))
     if n_features <= _MOST_FEATURES:
         likelihood.whiten(union, as_generator(random_state))
-    information = likelihood.information(union, union.complements)
-    return math.sqrt(2.0 * float(np.trace(np.linalg.inv(information))))
+    by_noise, by_rows = likelihood.errors(union, union.complements)
+    return math.sqrt(2.0 * float(np.trace(by_noise) + np.trace(by_rows)))
 
 
 def _union_of_rows(rows, labels, bases, degrees):

@@ -55,12 +55,10 @@ class DecodedSubspaces:
     by_noise, by_rows : ndarray of shape (k (d - q) q, k (d - q) q)
         Covariances of the error of tangents (k, d - q, q), raveled: the rotation of subspaces into
         their complements, by noise and by sampling of the rows.
-    cost : float
-        Minus the logarithm of the posterior of moments of degree 2 and 4, up to a constant common
-        to all unions.
     gap : float
-        Difference in cost to the next optimum found; infinite if there was none. If it is small,
-        noise may have put another optimum first.
+        Difference in cost (minus the logarithm of the posterior of moments of degree 2 and 4) to
+        the next optimum found; infinite if there was none. If it is small, noise may have put
+        another optimum first.
     evidence : ndarray of shape (k,)
         Nats by which each subspace improves the fit, per number of it; at most those of all
         together. Rows without any subspaces have 1 to 1.6.
@@ -75,7 +73,6 @@ class DecodedSubspaces:
     complements: np.ndarray
     by_noise: np.ndarray
     by_rows: np.ndarray
-    cost: float
     gap: float
     evidence: np.ndarray
     is_even: bool
@@ -108,7 +105,6 @@ def decode(
     n_clusters: int,
     dimension: int,
     *,
-    n_starts: int | None = None,
     random_state: RandomState = None,
 ) -> DecodedSubspaces:
     """Return the union of subspaces that explains a sketch best.
@@ -120,8 +116,6 @@ def decode(
         k.
     dimension : int
         q, from 1 to n_features - 1.
-    n_starts : int or None
-        None for 40, and 20 beyond 30 features.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         For random starts and draws, which are not used for privacy.
 
@@ -144,46 +138,34 @@ def decode(
     """
     check_integer("n_clusters", n_clusters, minimum=1)
     check_integer("dimension", dimension, minimum=1)
-    if n_starts is not None:
-        check_integer("n_starts", n_starts, minimum=1)
     d = sketch.n_features
     if dimension >= d:
         raise ValueError(f"dimension must be less than n_features={d}, got {dimension}")
     rng = as_generator(random_state)
-    return find_union(sketch, n_clusters, dimension, rng, n_starts)
+    unions, costs, is_even = _optima(sketch, n_clusters, dimension, rng)
+    gap = float(costs[1] - costs[0]) if len(costs) > 1 else math.inf
+    if sum(n_moments(d, degree) for degree in sketch.moments) > _MOST_FEATURES:
+        union, misfit = unions[0].ordered(), math.nan
+        complements = union.complements
+        errors = sandwich(union, complements, sketch.deviations(), sketch.n_samples, rng)
+    else:
+        likelihood = Likelihood(
+            sketch.means(), sketch.deviations(), sketch.n_samples, is_even=is_even
+        )
+        union = _most_likely(likelihood, unions, rng).ordered()
+        complements, misfit = union.complements, likelihood.misfit(union)
+        errors = likelihood.errors(union, complements)
+    evidence = _evidence(sketch, union)
+    return DecodedSubspaces(union, complements, *errors, gap, evidence, is_even, misfit)
 
 
-def find_union(
-    sketch: MomentSketch,
-    n_clusters: int,
-    dimension: int,
-    rng: np.random.Generator,
-    n_starts: int | None = None,
-) -> DecodedSubspaces:
-    """Return what `decode` returns; arguments are not checked."""
-    unions, costs, is_even = _optima(sketch, n_clusters, dimension, rng, n_starts)
-    union, complements, by_noise, by_rows, misfit = _most_likely(sketch, unions, is_even, rng)
-    order = np.argsort(-union.amplitudes, kind="stable")
-    return DecodedSubspaces(
-        _ordered(union, order),
-        complements[order],
-        _blocks_ordered(by_noise, order),
-        _blocks_ordered(by_rows, order),
-        float(costs[0]),
-        float(costs[1] - costs[0]) if len(costs) > 1 else math.inf,
-        _evidence(sketch, union)[order],
-        is_even,
-        misfit,
-    )
-
-
-def _optima(sketch, n_clusters, dimension, rng, n_starts):
+def _optima(sketch, n_clusters, dimension, rng):
     """Return different unions that explain a sketch, the best first, costs, and `is_even`."""
     d = sketch.n_features
     means, deviations = sketch.means(), sketch.deviations()
     shape = d, n_clusters, dimension
     objective = MomentObjective(means, deviations, *shape)
-    n_starts = n_starts or (_N_STARTS_IF_LARGE if d > _LARGE else _N_STARTS)
+    n_starts = _N_STARTS_IF_LARGE if d > _LARGE else _N_STARTS
     starts, costs = descend(objective, objective.random_starts(n_starts, rng), _SEARCH)
     candidates, costs = _descended(objective, starts[np.argsort(costs)[:_N_BEST]])
     is_even, unions = True, [objective.union(one) for one in candidates]
@@ -197,26 +179,16 @@ def _optima(sketch, n_clusters, dimension, rng, n_starts):
     return unions, costs, is_even
 
 
-def _most_likely(sketch, unions, is_even, rng):
-    """Return the most likely union, its complements, errors by noise and by rows, misfit."""
-    means, deviations, n_samples = sketch.means(), sketch.deviations(), sketch.n_samples
-    n_features = sum(n_moments(sketch.n_features, degree) for degree in means)
-    if n_features > _MOST_FEATURES:
-        union = unions[0]
-        complements = union.complements
-        errors = sandwich(union, complements, deviations, n_samples, rng)
-        return union, complements, *errors, math.nan
-    likelihood = Likelihood(means, deviations, n_samples, is_even=is_even)
+def _most_likely(likelihood, unions, rng):
+    """Return the most likely union, with the covariance of means at it."""
     q = unions[0].bases.shape[2]
-    more = {degree: math.log(even_ratio(q, degree)) for degree in means if degree > 4}
+    more = {degree: math.log(even_ratio(q, degree)) for degree in likelihood.degrees if degree > 4}
     started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
     union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
     for _ in range(_N_WHITENINGS):
         likelihood.whiten(union, rng)
         union, _ = likelihood.fit(union)
-    complements = union.complements
-    errors = likelihood.errors(union, complements)
-    return union, complements, *errors, likelihood.misfit(union)
+    return union
 
 
 def misfit_message(decoded: DecodedSubspaces) -> str:
@@ -258,15 +230,3 @@ def _descended(objective, starts):
         if costs[i] - costs[kept[-1]] > _SAME:
             kept.append(i)
     return points[kept], costs[kept]
-
-
-def _ordered(union, order):
-    return Union(
-        union.bases[order], union.spreads[order], union.amplitudes[order], union.log_ratios
-    )
-
-
-def _blocks_ordered(covariance, order):
-    k, p = len(order), len(covariance)
-    blocks = covariance.reshape(k, p // k, k, p // k)
-    return blocks[order][:, :, order].reshape(p, p)

@@ -9,23 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from privclust.core.grassmann import residuals
 from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_integer
 from privclust.core.warn import warn_caller
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.bounds import directions
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, validated
-from privclust.privacy.groups import GROUP
+from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import noise_message, warn_of_noise
 from privclust.privacy.noise import is_seeded, noise_source, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
 from privclust.sketches.moment_release import check_size, default_degree, measurement
-from privclust.sketches.moment_sums import GroupSums, HarmonicSums
-from privclust.subspaces._subspace_clusterer import SubspaceClusterer, residuals
+from privclust.sketches.moment_sums import GroupSums
+from privclust.subspaces._subspace_clusterer import SubspaceClusterer
 from privclust.subspaces.moments._decoding import (
     DecodedSubspaces,
-    find_union,
+    decode,
     misfit_message,
 )
 from privclust.subspaces.moments._selection import choose_sizes
@@ -33,7 +34,6 @@ from privclust.subspaces.moments.last_round import (
     ROUND_SHARE,
     combined,
     is_detected,
-    pays,
     plan_round,
     released,
 )
@@ -48,9 +48,9 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     Each row is scaled to norm 1. The sums of their moments of degree 2 and 4 (and 6, with up to 6
     features) are released once, with Gaussian noise (`MomentSketch`). Subspaces are decoded from
-    these sums only, with any number of random starts at no privacy loss (`decode`). If they are
-    precise enough, a third of the budget is spent on a round that measures the deviation of rows
-    from them, clipped to a small angle, which needs little noise
+    these sums only, with any number of random starts at no privacy loss (`decode`). If all are
+    detected, a third of the budget is spent on a round that measures the deviation of rows from
+    them, clipped to a small angle, which needs little noise
     (``privclust.subspaces.moments.last_round``). Otherwise it is spent on the sketch, too.
 
     After scaling, short rows carry as much weight as long ones: leave out rows of pure noise, by a
@@ -74,7 +74,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         Neighbouring relation. With ``"add_remove"`` any number of rows is accepted, up to 2^26, the
         limit of exact sums.
     last_round : {"auto"} or bool
-        Whether there is a last round: if the sketch predicts a gain, always or never.
+        Whether there is a last round: if all subspaces are detected in the sketch, always or never.
     degree : int or None
         Largest degree of the moments, 4 or 6. None: 6 with up to 6 features, otherwise 4.
     missing : {"drop", "middle"}
@@ -163,26 +163,37 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         degree = self._checked_degree(X.shape[1])
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        exact = self._exact_sketch(X, degree, records.groups)
-        if self.last_round != _AUTO and not self.last_round:
-            self.has_last_round_ = False
-            (noise,) = self._noises(X.shape[1], degree, [1.0])
-            _, n_samples = self._charge([noise], source, exact.unit, records)
-            self.sketch_ = self._noisy(exact, noise, source, n_samples)
+        sums = GroupSums(X.shape[1], degree).add(X, records.groups)
+        exact = MomentSketch.from_sums(sums.total(), unit_of(records.groups))
+        shares = [1.0 - ROUND_SHARE, ROUND_SHARE] if self.last_round else [1.0]
+        relation, budget = self._relation(), (self.epsilon, self.delta)
+        noises = [measurement(X.shape[1], degree, relation, *budget, share) for share in shares]
+        # a round and a second sketch have the same privacy loss
+        left_out = self._charged(self._promise(noises, source, exact.unit), records, source)
+        known = None  # number of records: it needs no noise, or has that of the sketch
+        if self.left_out_ is not None and relation is not Neighbours.ADD_REMOVE:
+            known = left_out.n_counted(self.left_out_, self.neighbours)
+        self.sketch_ = self._noisy(exact, noises[0], source, known)
+        decoded = self._decode(rng)
+        self.has_last_round_ = bool(
+            self.last_round and (self.last_round != _AUTO or is_detected(decoded).all())
+        )
+        if self.has_last_round_:
+            n_samples = max(self.sketch_.n_samples, 1.0)
+            plan = plan_round(decoded, n_samples, relation, *budget, rng)
+            line = plan.noise.statement(_ROUND, units="rows of norm 1")
+            promise = self._promise(noises[:1], source, exact.unit, line)
+            self.guarantee_ = left_out.stated(promise)
+            noisy = released(X, decoded, plan, source, records.groups)
+            decoded = combined(decoded, plan, *noisy, n_samples, rng)
+        elif self.last_round:
+            rest = self._noisy(exact, noises[1], source, known)
+            self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
             decoded = self._decode(rng)
-        else:
-            decoded = self._in_two_steps(exact, source, rng, records)
         self._keep(decoded)
         labels = residuals(directions(X), self.subspaces_).argmin(axis=1)
         self.labels_ = records.labels(labels)
         return self
-
-    @staticmethod
-    def _exact_sketch(X, degree, groups):
-        if groups is not None:
-            of_groups = GroupSums(X.shape[1], degree).add(X, groups)
-            return MomentSketch.from_sums(of_groups.total(), GROUP)
-        return MomentSketch.from_sums(HarmonicSums(X.shape[1], degree).add(X))
 
     def _checked(self, X):
         """Return rows at norm 1, as `fit` counts them, for `predict` and `transform`."""
@@ -190,44 +201,10 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         how = {"dtype": np.float64, "order": "C", "reset": False}
         return directions(validated(self, X, **how, ensure_all_finite=False))
 
-    def _charge(self, noises, source, unit, records):
-        """Charge the releases; return that of the records left out, and the number of the others.
-
-        The number is None where it needs no noise, or has that of the sketch.
-        """
-        left_out = self._charged(self._promise(noises, source, unit), records, source)
-        if self.left_out_ is None or self._relation() is Neighbours.ADD_REMOVE:
-            return left_out, None
-        return left_out, left_out.n_counted(self.left_out_, self.neighbours)
-
     def _noisy(self, exact, noise, source, n_samples):
         """Return a sketch with noise, and with the number of records that may be used."""
         sketch = exact.with_noise(noise, source, self.guarantee_)
         return sketch if n_samples is None else replace(sketch, n_samples=n_samples)
-
-    def _in_two_steps(self, exact, source, rng, records):
-        """Return the decoded subspaces after a last round or a second sketch."""
-        X = records.rows
-        relation, budget = self._relation(), (self.epsilon, self.delta)
-        first, second = self._noises(X.shape[1], exact.degree, [1.0 - ROUND_SHARE, ROUND_SHARE])
-        # a round and a second sketch have the same privacy loss
-        left_out, known = self._charge([first, second], source, exact.unit, records)
-        self.sketch_ = self._noisy(exact, first, source, known)
-        decoded = self._decode(rng)
-        n_samples = max(self.sketch_.n_samples, 1.0)
-        self.has_last_round_ = False
-        is_asked_for = self.last_round != _AUTO
-        if is_asked_for or is_detected(decoded).all():
-            plan = plan_round(decoded, n_samples, relation, *budget, rng)
-            self.has_last_round_ = is_asked_for or pays(plan, decoded)
-        if self.has_last_round_:
-            line = plan.noise.statement(_ROUND, units="rows of norm 1")
-            self.guarantee_ = left_out.stated(self._promise([first], source, exact.unit, line))
-            sums = released(X, decoded, plan, source, records.groups)
-            return combined(decoded, plan, *sums, n_samples, rng)
-        rest = self._noisy(exact, second, source, known)
-        self.sketch_ = self.sketch_.averaged(rest, ROUND_SHARE)
-        return self._decode(rng)
 
     def _decode(self, rng):
         given = [
@@ -235,7 +212,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             for size in (self.n_clusters, self.subspace_dimension)
         ]
         k, q = choose_sizes(self.sketch_, *given, random_state=rng)
-        return find_union(self.sketch_, k, q, rng)
+        return decode(self.sketch_, k, q, random_state=rng)
 
     def _keep(self, decoded):
         """Set the decoded attributes, and warn of subspaces that may be noise."""
@@ -245,13 +222,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         warn_of_noise(noise_message(self.is_detected_, of="subspaces"))
         if message := misfit_message(decoded):
             warn_caller(message)
-
-    def _noises(self, n_features, degree, shares):
-        relation = self._relation()
-        return [
-            measurement(n_features, degree, relation, self.epsilon, self.delta, share)
-            for share in shares
-        ]
 
     def _promise(self, noises, source, unit, *lines: Any) -> Guarantee:
         relation = self._relation()

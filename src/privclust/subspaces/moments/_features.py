@@ -8,16 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from privclust.sketches._harmonics import (
-    n_moments,
-    places,
-    roots_of_counts,
-    sorted_indices,
-    trace,
-    trace_free,
-)
-
-_BLOCK_ROWS = 500
+from privclust.sketches._harmonics import roots_of_counts, sorted_indices, trace_free
 
 
 def factor_features(factor: np.ndarray, degree: int) -> np.ndarray:
@@ -71,67 +62,6 @@ def row_features(directions: np.ndarray, degree: int) -> np.ndarray:
     for place in range(1, degree):
         products *= columns[places[:, place]]
     return trace_free(products * roots_of_counts(d, degree)[:, None], d, degree)
-
-
-def feature_moments(directions: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return means of `row_features`, degrees 2, 4 .. degree, (m,), and of their products, (m, m).
-
-    Rows (n, d) have norm 1. Products of two features are moments of twice the degree. These are far
-    fewer, and each is summed once. Moments of lower degrees are their traces.
-    """
-    n, d = directions.shape
-    splits, where = _splits(d, degree)
-    sums = [np.zeros((len(ends), n_moments(d - j, degree))) for j, ends in enumerate(splits)]
-    for start in range(0, n, _BLOCK_ROWS):
-        products = _products(directions[start : start + _BLOCK_ROWS], degree)
-        for ends, total in zip(splits, sums, strict=True):
-            total += products[ends] @ products[-total.shape[1] :].T
-    moments = np.concatenate([total.ravel() for total in sums]) / n
-    roots = roots_of_counts(d, degree)
-    left, whole = _harmonic_parts(moments[where] * np.outer(roots, roots), d, degree)
-    return _harmonic_parts(whole[0], d, degree)[0], _harmonic_parts(left.T, d, degree)[0]
-
-
-def _harmonic_parts(coordinates, d, degree):
-    """Return trace-free parts of tensors and of their traces, lower ones first, and the last."""
-    parts = []
-    for lower in range(degree, 0, -2):
-        parts.append(trace_free(coordinates, d, lower))
-        coordinates = trace(coordinates, d, lower)
-    return np.concatenate(parts[::-1]), coordinates
-
-
-def _products(rows, degree):
-    """Return products of entries of each row (n, d), (m, n), in lexical order of indices."""
-    columns = np.ascontiguousarray(rows.T)
-    products, d = columns, len(columns)
-    for lower in range(1, degree):
-        tails = [products[-n_moments(d - i, lower) :] for i in range(d)]
-        products = np.concatenate(
-            [column * tail for column, tail in zip(columns, tails, strict=True)]
-        )
-    return products
-
-
-@lru_cache(maxsize=8)
-def _splits(d, degree):
-    """Return the splits of sorted indices of twice a degree, and the places of pairs.
-
-    A half that ends with j is combined with halves that begin with j or more: the last ones in
-    lexical order.
-    """
-    halves = np.array(list(itertools.combinations_with_replacement(range(d), degree)))
-    splits = [np.flatnonzero(halves[:, -1] == j) for j in range(d)]
-    ends = [halves[len(halves) - n_moments(d - j, degree) :] for j in range(d)]
-    indices = np.concatenate([_pairs(halves[a], b) for a, b in zip(splits, ends, strict=True)])
-    sorted_halves = sorted_indices(d, degree)
-    pairs = np.sort(_pairs(sorted_halves, sorted_halves), axis=1)
-    return splits, places(pairs, indices, d).reshape(len(halves), len(halves))
-
-
-def _pairs(left, right):
-    """Return all pairs of an index of the one and an index of the other."""
-    return np.hstack([np.repeat(left, len(right), axis=0), np.tile(right, (len(left), 1))])
 
 
 @lru_cache(maxsize=8)

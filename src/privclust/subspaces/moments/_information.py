@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from privclust.subspaces.moments._objective import grams
 from privclust.subspaces.moments.union import (
     LEAST_PRECISION,
     RIDGE,
@@ -24,7 +25,7 @@ from privclust.subspaces.moments.union import (
     prior_amplitude,
 )
 
-N_DRAWS, _BLOCK_DRAWS = 4000, 500
+_N_DRAWS = 4000  # rows drawn for their scatter
 
 
 def tangent_information(
@@ -34,25 +35,26 @@ def tangent_information(
     k, d, q = union.bases.shape
     ratio, w = math.exp(union.log_ratios[4]), union.amplitudes
     p2, p4 = deviations[2] ** -2, (ratio / deviations[4]) ** 2
-    n = (d - q) * q
+    n, roots = (d - q) * q, np.sqrt(union.spreads)
+    gram, gradients = grams(np.repeat((union.bases * roots[:, None, :])[None], k, axis=0))
+    second, fourth = gram[2][0], gram[4][0]
+    # derivatives of the products of factors a and b along the moves of a, (k, k, n)
+    chosen = np.broadcast_to(np.eye(k)[:, None, :], (k, k, k))
+    moved2, moved4 = (
+        2.0 * np.einsum("axi,baxj,aj->abij", complements, slopes, roots).reshape(k, k, n)
+        for slopes in (gradients(chosen, 0.0 * chosen), gradients(0.0 * chosen, chosen))
+    )
+    by_amplitude = w[:, None, None] * (p2 * moved2 + p4 * moved4)
+    by_ratio = p4 * w[:, None] * np.einsum("b,abn->an", w, moved4)
+    across = np.hstack([by_amplitude.swapaxes(1, 2).reshape(k * n, k), by_ratio.reshape(-1, 1)])
+    inner = p4 * np.block([[fourth, (fourth @ w)[:, None]], [w @ fourth, w @ fourth @ w]])
+    inner[:k, :k] += p2 * second
     whole = np.zeros((k * n, k * n))
-    across = np.zeros((k * n, k + 1))  # amplitudes, logarithm of the ratio
-    inner = np.zeros((k + 1, k + 1))
-    factors = union.factors
     for a in range(k):
         for b in range(k):
-            second, fourth = _mixed(union, complements, factors, a, b)
+            second, fourth = _mixed(union, complements, a, b)
             here = np.s_[a * n : (a + 1) * n, b * n : (b + 1) * n]
             whole[here] = w[a] * w[b] * (p2 * second + p4 * fourth)
-            second, fourth = _moved_by_a(union, complements, factors, a, b)
-            rows = slice(a * n, (a + 1) * n)
-            across[rows, b] = w[a] * (p2 * second + p4 * fourth)
-            across[rows, k] += w[a] * w[b] * p4 * fourth
-            second, fourth = _products(factors[a], factors[b])
-            inner[a, b] = p2 * second + p4 * fourth
-            inner[a, k] += p4 * fourth * w[b]
-            inner[k, k] += p4 * fourth * w[a] * w[b]
-    inner[k, :k] = inner[:k, k]
     prior = (RIDGE * prior_amplitude(k, q)) ** -2
     inner[np.diag_indices(k + 1)] += np.append(np.full(k, prior), SPREAD_OF_RATIO**-2)
     whole[np.diag_indices(k * n)] += LEAST_PRECISION
@@ -69,15 +71,10 @@ def sandwich(
     """Return covariances (p, p) of tangents: by noise, and by sampling of rows."""
     precision = tangent_information(union, complements, deviations)
     inverse = np.linalg.inv(precision)
-    rows = union.draw(N_DRAWS, rng)
-    scores = np.concatenate(
-        [
-            _scores(union, complements, deviations, rows[start : start + _BLOCK_DRAWS])
-            for start in range(0, N_DRAWS, _BLOCK_DRAWS)
-        ]
-    )
+    rows = union.draw(_N_DRAWS, rng)
+    scores = _scores(union, complements, deviations, rows)
     scores -= scores.mean(axis=0)
-    of_rows = scores.T @ scores / (N_DRAWS * max(n_samples, 1.0))
+    of_rows = scores.T @ scores / (_N_DRAWS * max(n_samples, 1.0))
     return inverse, inverse @ of_rows @ inverse
 
 
@@ -97,58 +94,27 @@ def _scores(union, complements, deviations, rows):
     return np.hstack(columns)
 
 
-def _products(C, E):
-    """Return inner products of two factors' moments of degrees 2 and 4."""
-    d = len(C)
-    CE, trace_C, trace_E = C @ E, np.trace(C), np.trace(E)
-    contracted = [(np.trace(M) * M + 2.0 * M @ M) / 3.0 for M in (C, E)]
-    fourth = (np.trace(CE) ** 2 + 2.0 * np.trace(CE @ CE)) / 3.0
-    fourth -= 6.0 / (d + 4) * (contracted[0] * contracted[1]).sum()
-    fourth += 3.0 / ((d + 2) * (d + 4)) * np.trace(contracted[0]) * np.trace(contracted[1])
-    return np.trace(CE) - trace_C * trace_E / d, fourth
-
-
-def _moved_by_a(union, complements, factors, a, b):
-    """Return derivatives of these products along the moves of the first factor, (n,) each."""
-    d, q = union.bases.shape[1:]
-    E, lam = factors[b], union.spreads[a]
-    ECE = E @ factors[a] @ E
-    contracted = (np.trace(E) * E + 2.0 * E @ E) / 3.0
-
-    def along(matrix):  # tr A M
-        return 2.0 * (complements[a].T @ matrix @ union.bases[a]) * lam
-
-    second, trace = along(E), float((factors[a] * E).sum())
-    fourth = (2.0 * trace * second + 4.0 * along(ECE)) / 3.0
-    fourth -= 6.0 / (d + 4) * (q + 2.0 * lam) / 3.0 * along(contracted)
-    return second.ravel(), fourth.ravel()
-
-
-def _mixed(union, complements, factors, a, b):
+def _mixed(union, complements, a, b):
     """Return second derivatives along moves of both factors, (n, n) each."""
     d, q = union.bases.shape[1:]
     U, V, lam = union.bases[a], complements[a], union.spreads[a]
     Z, W, mu = union.bases[b], complements[b], union.spreads[b]
-    C, E = factors[a], factors[b]
+    C, E = union.factors[[a, b]]
     X = C @ E
     n = (d - q) * q
-
-    def outer(left, right):  # index [i, a] x [j, b] of products of (a, j) and (i, b)
-        return np.einsum(left, *right)
-
     scale = lam[None, :, None, None] * mu[None, None, None, :]
     # tr AB = 2 lam mu [(u'w)(v'z) + (u'z)(v'w)]
     AB = (
         2.0
         * scale
-        * (outer("aj,ib->iajb", (U.T @ W, V.T @ Z)) + outer("ab,ij->iajb", (U.T @ Z, V.T @ W)))
+        * (np.einsum("aj,ib->iajb", U.T @ W, V.T @ Z) + np.einsum("ab,ij->iajb", U.T @ Z, V.T @ W))
     )
     # tr ABX, X = CE: (u'w)(z'Xv) + (u'z)(w'Xv) + (v'w)(z'Xu) + (v'z)(w'Xu)
     ABX = scale * (
-        outer("aj,bi->iajb", (U.T @ W, Z.T @ X @ V))
-        + outer("ab,ji->iajb", (U.T @ Z, W.T @ X @ V))
-        + outer("ij,ba->iajb", (V.T @ W, Z.T @ X @ U))
-        + outer("ib,ja->iajb", (V.T @ Z, W.T @ X @ U))
+        np.einsum("aj,bi->iajb", U.T @ W, Z.T @ X @ V)
+        + np.einsum("ab,ji->iajb", U.T @ Z, W.T @ X @ V)
+        + np.einsum("ij,ba->iajb", V.T @ W, Z.T @ X @ U)
+        + np.einsum("ib,ja->iajb", V.T @ Z, W.T @ X @ U)
     )
     AE = 2.0 * (V.T @ E @ U) * lam
     CB = 2.0 * (W.T @ C @ Z) * mu

@@ -25,8 +25,8 @@ from privclust.sketches._harmonics import n_moments
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
-    feature_moments,
     mixed_features,
+    row_features,
 )
 from privclust.subspaces.moments.union import (
     LEAST_AMPLITUDE,
@@ -44,11 +44,6 @@ _LEAST_SPREAD = 1e-3  # least eigenvalue of a factor, relative to its mean
 _SHAPE = 0.3  # relative deviation of moments of rows of norm 1 from those of factors
 _MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3  # Gauss-Newton steps; halvings; gain in cost
 _DRAWS_PER_FEATURE, _LEAST_DRAWS = 20, 4000  # rows drawn for the covariance of features
-
-
-def n_draws(n_features: int) -> int:
-    """Return the number of rows drawn for the covariance of the features."""
-    return max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * n_features)
 
 
 class Likelihood:
@@ -75,8 +70,9 @@ class Likelihood:
     def whiten(self, union: Union, rng: np.random.Generator) -> None:
         """Include the covariance of the mean of a union's rows from now on."""
         size = len(self._data)
-        mean, squares = feature_moments(union.draw(n_draws(size), rng), self.degrees[-1])
-        covariance = (squares - np.outer(mean, mean)) / self.n_samples
+        rows = union.draw(max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * size), rng)
+        features = np.concatenate([row_features(rows, degree) for degree in self.degrees])
+        covariance = np.cov(features, bias=True) / self.n_samples
         covariance[np.diag_indices(size)] += self._noise**2
         if not self.is_even:
             shapes = self._shapes(union)
@@ -121,15 +117,11 @@ class Likelihood:
         n_left = max(size - len(self._priors(union)[0]), 1)
         return float(residual @ residual) / n_left
 
-    def information(self, union: Union, complements: np.ndarray) -> np.ndarray:
-        """Return the precision of all tangents (k, d - q, q), raveled, other parameters unknown."""
-        _, whole, p = self._at(union, complements)
-        across = whole[:p, p:]  # Schur complement: other parameters are unknown
-        return whole[:p, :p] - across @ np.linalg.solve(whole[p:, p:], across.T)
-
     def errors(self, union: Union, complements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return covariances (p, p) of tangents: by noise, and by sampling."""
-        jacobian, whole, p = self._at(union, complements)
+        jacobian = self._whitened(self._jacobian(union, complements))
+        whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
+        p = complements[0].shape[1] * math.prod(union.bases.shape[::2])  # number of tangents
         inverse = np.linalg.inv(whole)[:p]
         total = inverse[:, :p]
         if self._triangle is None:
@@ -138,12 +130,6 @@ class Likelihood:
         both, noisy = jacobian @ inverse.T, weights * self._noise[:, None]
         by_rows = both.T @ both - noisy.T @ noisy
         return total - by_rows, by_rows
-
-    def _at(self, union, complements):
-        """Return the whitened Jacobian, the precision of parameters, the number of tangents."""
-        jacobian = self._whitened(self._jacobian(union, complements))
-        whole = jacobian.T @ jacobian + np.diag(self._priors(union)[0])
-        return jacobian, whole, complements[0].shape[1] * math.prod(union.bases.shape[::2])
 
     def _shapes(self, union):
         """Return possible differences of moments of uneven rows from those of factors, (m, t).

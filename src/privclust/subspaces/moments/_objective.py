@@ -123,7 +123,7 @@ class MomentObjective:
     def _evaluate(self, Y, ratio):
         """Return f without the prior of the ratio, df/dC Y, df/dlog ratio and amplitudes."""
         fitted, products = self._fits(Y)
-        gram, grads = _grams(Y)
+        gram, grads = grams(Y)
         p4 = self._precision4 * ratio[:, None]
         quadratic = self._precision2 * gram[2] + (p4 * ratio[:, None])[..., None] * gram[4]
         linear = self._precision2 * fitted[2] + p4 * fitted[4]
@@ -160,7 +160,7 @@ class MomentObjective:
         return np.maximum(w, LEAST_AMPLITUDE * self._prior), ridge
 
 
-def _grams(Y):
+def grams(Y):
     """Return inner products of candidates' tensors by degree, (n, k, k), and their gradients.
 
     The second is a function of weights u (n, k, k) by degree: the sum over l of u_kl times the

@@ -28,8 +28,8 @@ opposite R: if both are at least r long, g is 1 for both, and :math:`4 r^2 + \ka
 If one has length g r, :math:`(1 + g)^2 r^2 + \kappa^2 ((1 - 2 r)^2 + (1 - g)^2)`, which is convex
 in g and largest at g = 1. If both are shorter, f is 1 for both, and :math:`4 r^2`.
 
-Tangents of the sketch and of the round are combined by precision. If the round is expected to be
-less precise than a larger sketch, its budget is spent on a second sketch. Two sketches with shares
+Tangents of the sketch and of the round are combined by precision. If not all subspaces are
+detected, the budget of the round is spent on a second sketch. Two sketches with shares
 of a budget, weighted by these, are as precise as one with the whole. This choice depends only on
 the first sketch, which is private. Shares of the budget are fixed beforehand, and only the measured
 quantities depend on earlier releases. Adaptive composition of Gaussian releases then applies
@@ -39,9 +39,7 @@ quantities depend on earlier releases. Adaptive composition of Gaussian releases
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,7 +57,7 @@ from privclust.subspaces._exact_moments import labels_by_subspace, rounded_colum
 from privclust.subspaces.moments._decoding import DecodedSubspaces
 
 ROUND_SHARE = 1.0 / 3.0  # share of the budget for a last round
-_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 12))  # simulated values of r
+_RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 6))  # simulated values of r
 _KAPPA = 0.5  # weight of the sums of f and g, as a fraction of r
 _MARGIN = 2.0**-16  # relative increase of the sensitivity that covers rounding
 # simulated fractions of a row's squared norm outside its subspace
@@ -139,23 +137,14 @@ def plan_round(
 ) -> RoundPlan:
     """Return the round with the highest expected precision at its share of a budget."""
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
-    plans = {}
-    for radius, simulated in _simulated(decoded, _RADII, rng).items():
+    plans = []
+    for radius in _RADII:
+        simulated = _simulated(decoded, radius, rng)
         noise = Gaussian.of_share(sensitivity(radius, relation), share)
         slopes = simulated.slopes * n_samples
-        plans[_roughly(decoded, simulated, slopes, n_samples, noise)] = radius, noise, simulated
-    radius, noise, simulated = plans[min(plans)]
-    _, *errors = _weighed(decoded, simulated, simulated.slopes * n_samples, n_samples, noise)
-    return RoundPlan(radius, noise, float(sum(np.trace(error) for error in errors)))
-
-
-def pays(plan: RoundPlan, decoded: DecodedSubspaces) -> bool:
-    """Return whether the round is expected to be more precise than a larger sketch.
-
-    With the whole budget, the sketch's noise covariance would fall to its share of the budget.
-    """
-    by_noise = (1.0 - ROUND_SHARE) * np.trace(decoded.by_noise)
-    return plan.variance < float(by_noise + np.trace(decoded.by_rows))
+        _, by_noise, by_rows = _weighed(decoded, simulated, slopes, n_samples, noise)
+        plans.append(RoundPlan(radius, noise, float(np.trace(by_noise) + np.trace(by_rows))))
+    return min(plans, key=lambda plan: plan.variance)
 
 
 def released(
@@ -238,22 +227,16 @@ def combined(
 
     `sums` and `factors` are those of `released`.
     """
-    k, d, beside = decoded.complements.shape
-    levels = [
-        _simulated(decoded, (plan.radius,), rng, part)[plan.radius]
-        for part in _BESIDE
-        if part < beside / d
-    ]
+    d, beside = decoded.complements.shape[1:]
     n_rows = decoded.weights * n_samples
-    at_levels = np.array([level.factors for level in levels]) / decoded.weights[:, None]
-    # for each cluster, the simulated share of squares outside that fits the released f and g
-    nearest = ((at_levels - factors / n_rows[:, None]) ** 2).sum(axis=2).argmin(axis=0)
-    here = _Simulated(
-        *(
-            np.array([getattr(levels[nearest[c]], field.name)[c] for c in range(k)])
-            for field in fields(_Simulated)
-        )
-    )
+
+    def misfit(level: _Simulated) -> float:
+        off = level.factors / decoded.weights[:, None] - factors / n_rows[:, None]
+        return float((off**2).sum())
+
+    # the share of squares outside the subspaces that fits the released f and g
+    levels = [_simulated(decoded, plan.radius, rng, part) for part in _BESIDE if part < beside / d]
+    here = min(levels, key=misfit)
     # the slope of f R in T is proportional to f: use the released sum of f, not the row count
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
     slopes = here.slopes * n_samples * scale[:, None]
@@ -283,14 +266,17 @@ class _Simulated:
 
 
 def _simulated(
-    decoded: DecodedSubspaces, radii: Sequence[float], rng: np.random.Generator, beside: Any = None
-) -> dict[float, _Simulated]:
-    """Return, for each radius, averages over rows of unions drawn from the posterior."""
+    decoded: DecodedSubspaces,
+    radius: float,
+    rng: np.random.Generator,
+    beside: float | None = None,
+) -> _Simulated:
+    """Return averages over rows of unions drawn from the posterior."""
     k, d, q = decoded.subspaces.shape
     root = _root(decoded.covariance)
     tangents = (rng.standard_normal((_N_UNIONS, len(root))) @ root.T).reshape(-1, k, d - q, q)
-    sums = np.zeros((len(radii), _N_UNIONS, k, d - q, q))
-    squares, factors = np.zeros((len(radii), k, q)), np.zeros((len(radii), k, 2))
+    sums = np.zeros(tangents.shape)
+    squares, factors = np.zeros((k, q)), np.zeros((k, 2))
     for u, tangent in enumerate(tangents):
         rows = decoded.union.turned(tangent, decoded.complements).draw(_N_ROWS, rng, beside)
         inside = (rows @ decoded.subspaces.transpose(1, 0, 2).reshape(d, k * q)).reshape(-1, k, q)
@@ -299,22 +285,17 @@ def _simulated(
             along, across = inside[labels == c, c], rows[labels == c] @ decoded.complements[c]
             beside_squares = (across**2).sum(axis=1)
             lengths = np.sqrt((along**2).sum(axis=1) * beside_squares)
-            for r, radius in enumerate(radii):
-                f = radius / np.maximum(lengths, radius)
-                weighted = f[:, None] * along
-                sums[r, u, c] = across.T @ weighted / _N_ROWS
-                squares[r, c] += beside_squares @ weighted**2 / (d - q)
-                factors[r, c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
+            f = radius / np.maximum(lengths, radius)
+            weighted = f[:, None] * along
+            sums[u, c] = across.T @ weighted / _N_ROWS
+            squares[c] += beside_squares @ weighted**2 / (d - q)
+            factors[c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
     squares, factors = squares / (_N_ROWS * _N_UNIONS), factors / (_N_ROWS * _N_UNIONS)
     energy = (tangents**2).sum(axis=(0, 2))
     # least squares of the sums on T; beyond sampling, the residual is a bias
-    slopes = np.maximum((sums * tangents).sum(axis=(1, 3)) / energy, 0.0)
-    left = ((sums - slopes[:, None, :, None, :] * tangents) ** 2).mean(axis=(1, 3))
-    bias = np.maximum(left - squares / _N_ROWS, 0.0)
-    return {
-        radius: _Simulated(slopes[r], squares[r], bias[r], factors[r])
-        for r, radius in enumerate(radii)
-    }
+    slopes = np.maximum((sums * tangents).sum(axis=(0, 2)) / energy, 0.0)
+    left = ((sums - slopes[:, None, :] * tangents) ** 2).mean(axis=(0, 2))
+    return _Simulated(slopes, squares, np.maximum(left - squares / _N_ROWS, 0.0), factors)
 
 
 def _weighed(
@@ -329,46 +310,19 @@ def _weighed(
     Noise of both is independent, but both use the same rows: their sampling errors add up. So
     weights depend only on noise and on the nonlinearity of rounds in T.
     """
-    of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
+    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
+    precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
+    deviations = np.sqrt(n_samples * simulated.squares / squares)
+    k, _, beside = decoded.complements.shape
+    shape = k, beside, slopes.shape[1]
+    of_noise, of_rows = (
+        np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
+    )
     of_sketch = np.linalg.inv(decoded.by_noise)  # precisions add up
     by_noise = np.linalg.inv(of_sketch + np.diag(of_noise))
     weights = by_noise * of_noise
     together = by_noise @ of_sketch @ _root(decoded.by_rows) + weights * of_rows
     return weights, by_noise, together @ together.T
-
-
-def _roughly(
-    decoded: DecodedSubspaces,
-    simulated: _Simulated,
-    slopes: np.ndarray,
-    n_samples: float,
-    noise: Gaussian,
-) -> float:
-    """Return the variance of all tangents of `_weighed`, with errors taken as independent."""
-    of_noise, of_rows = _of_round(decoded, simulated, slopes, n_samples, noise)
-    of_sketch = 1.0 / np.diag(decoded.by_noise)
-    part = of_noise / (of_sketch + of_noise)
-    scatter = (1.0 - part) * np.sqrt(np.diag(decoded.by_rows)) + part * of_rows
-    return float((1.0 / (of_sketch + of_noise) + scatter**2).sum())
-
-
-def _of_round(
-    decoded: DecodedSubspaces,
-    simulated: _Simulated,
-    slopes: np.ndarray,
-    n_samples: float,
-    noise: Gaussian,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the precision of each tangent by noise, and its deviation by rows, (p,) each."""
-    k, q = slopes.shape
-    squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
-    precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
-    deviations = np.sqrt(n_samples * simulated.squares / squares)
-    shape = k, decoded.complements.shape[2], q
-    of_noise, of_rows = (
-        np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
-    )
-    return of_noise, of_rows
 
 
 def _root(matrix: np.ndarray) -> np.ndarray:

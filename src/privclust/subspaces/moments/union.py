@@ -56,6 +56,13 @@ class Union:
         """Fractions of the rows, (k,)."""
         return self.amplitudes / self.amplitudes.sum()
 
+    def ordered(self) -> Union:
+        """Return the union with the subspace of the largest amplitude first."""
+        order = np.argsort(-self.amplitudes, kind="stable")
+        return Union(
+            self.bases[order], self.spreads[order], self.amplitudes[order], self.log_ratios
+        )
+
     def turned(self, tangents: np.ndarray, complements: np.ndarray) -> Union:
         """Return the union with bases U + V T, made orthonormal; tangents are (k, d - q, q)."""
         bases = np.linalg.qr(self.bases + complements @ tangents)[0]

@@ -33,7 +33,7 @@ def test_a_decoder_comes_near_it_and_not_below(mixture):
         within /= np.linalg.norm(within, axis=1, keepdims=True)
         rows = np.einsum("ndq,nq->nd", truth[labels], within) + 0.05 * rng.standard_normal((N, D))
         sketch = MomentSketch.of(rows, degree=4).release(1.0, 1e-5, random_state=seed)
-        bases = decode(sketch, K, Q, random_state=seed, n_starts=10).subspaces
+        bases = decode(sketch, K, Q, random_state=seed).subspaces
         squares.append(wasserstein_distance(bases, truth) ** 2)
     rms, bound = np.sqrt(np.mean(squares)), bound_at(mixture, 1.0)
     half = 1.96 * np.std(squares) / np.sqrt(len(squares)) / (2.0 * rms)
