@@ -15,8 +15,8 @@ from privclust.mixtures import (
     exact_statistics,
     perturbations,
 )
-from privclust.mixtures._kernels import BITS
 from privclust.mixtures._frames import clipped_moments, statistic_weights
+from privclust.mixtures._kernels import BITS
 from privclust.privacy import NoiseWarning
 
 K, D = 10, 10
