@@ -61,8 +61,10 @@ class QueryRow:
 
     def sensitivity(self, unit: float) -> float:
         """Return the sensitivity of the first iterate to a replaced query, in that unit."""
-        in_unit = (part / unit for part in (self._products, self._start, self._labelled))
-        return proved_sensitivity(self._degrees, *in_unit, self._width)
+        products, start, labelled = self._products, self._start, self._labelled
+        return proved_sensitivity(
+            self._degrees, products / unit, start / unit, labelled / unit, self._width
+        )
 
 
 class ClassRows:

@@ -29,7 +29,6 @@ _UNBOUNDED = "sums of rows without a norm bound are rounded by an amount that ha
 _MATRIX_BITS = 20  # entries of P are multiples of 2^-20
 _DOUBLE_BITS, _INTEGER_BITS = 53, 63  # bits of integers in float64 and int64
 _DEVIATIONS = 64.0  # int64 has room for noise up to this number of standard deviations
-_ROUNDING = np.finfo(np.float64).eps
 
 
 @dataclass(eq=False, repr=False)
@@ -64,9 +63,8 @@ class PrivateRandomProjection(
       Rows are not clipped to a ball, which would spread a change of one entry over all: rows longer
       than `norm_bound` raise an error. `guarantee_` is always for whole rows. It states the epsilon
       that follows from :math:`2 R \|P\|_2` with this noise (``"none"`` without a `norm_bound`), and
-      that for one attribute in its notes. Each row is summed in the order of its entries. The
-      sensitivity includes the rounding of sums, which has no bound without a `norm_bound`, as
-      `guarantee_` states.
+      that for one attribute in its notes. The sums are exact in the same way. Without a
+      `norm_bound` they are not, and rounded by an amount that has no bound, as `guarantee_` states.
 
     Parameters
     ----------
@@ -190,9 +188,8 @@ class PrivateRandomProjection(
         X = private_records(self, X, reset=False).rows
         charge(self.guarantee_)
         rows, _, _ = self._bounded(X, self.norm_bound_)
-        if self.neighbours == "attribute":
-            projected = _projected_in_order(rows, self.components_.T)
-            return self._noise.release(projected, self._source)
+        if self.norm_bound_ is None:
+            return self._noise.release(rows @ self.components_.T, self._source)
         unit = self._unit()
         projected = self._noise.release(self._integers(rows, unit), self._source, weight=unit)
         return projected * unit
@@ -205,7 +202,7 @@ class PrivateRandomProjection(
         for _ in range(2):  # sigma depends on the bits, by the enlarged R, and the bits on sigma
             self.sensitivity_ = self._sensitivity()
             self.sigma_ = analytic_gaussian_sigma(self.sensitivity_, self.epsilon, self.delta)
-            if self.neighbours == "attribute":
+            if self.norm_bound_ is None:
                 return
             room = _INTEGER_BITS - _bits_before_point(_DEVIATIONS * self.sigma_ / self._unit())
             self._bits = max(min(self._bits, room - _MATRIX_BITS), FACTOR_BITS)
@@ -236,30 +233,23 @@ class PrivateRandomProjection(
             return X, None, ()
         return bounded_rows(X, norm_bound, "error")
 
-    def _row_sensitivity(self):
-        """Return the sensitivity to a row, 2 R |P|, plus rounding."""
-        P, rounding = self.components_, 1.0 + 8.0 * max(self.components_.shape) * _ROUNDING
-        value = 2.0 * self._unit() * float(np.linalg.norm(P, 2)) * rounding
-        if self.neighbours == "attribute":
-            value += self._rounding_of_sums()
-        proof = "|(x - y)'P| <= |x - y| |P| <= 2 R |P|"
-        return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
-
     def _sensitivity(self):
         if self.neighbours == "row":
             return self._row_sensitivity()
-        value = float(np.sqrt((self.components_**2).sum(axis=0).max()))
-        if self.norm_bound_ is not None:
-            value += self._rounding_of_sums()
-        proof = "one attribute by at most 1: the longest row of P"
-        return Sensitivity(value, "l2", Neighbours.REPLACE_ONE, proof)
+        step = 0.0 if self.norm_bound_ is None else self._unit() * 2.0**-self._bits
+        longest = float(np.linalg.norm(self.components_, axis=0).max())
+        proof = "one attribute by at most 1, and a step of its rounding: the longest row of P"
+        return self._of_norm((1.0 + step) * longest, proof)
 
-    def _rounding_of_sums(self):
-        """Return a bound on the difference of the rounding errors of two sums of d terms."""
-        n_terms = self.components_.shape[1] + 2
-        return (
-            2.0 * n_terms * _ROUNDING * self.norm_bound_ * float(np.linalg.norm(self.components_))
-        )
+    def _row_sensitivity(self):
+        length = float(np.linalg.norm(self.components_, 2))
+        proof = "|(x - y)'P| <= |x - y| |P| <= 2 R |P|"
+        return self._of_norm(2.0 * self._unit() * length, proof)
+
+    def _of_norm(self, value, proof):
+        """Return a sensitivity of that value, and what rounding may take from a norm of P."""
+        rounding = 1.0 + 8.0 * max(self.components_.shape) * np.finfo(np.float64).eps
+        return Sensitivity(value * rounding, "l2", Neighbours.REPLACE_ONE, proof)
 
     def _promise(self, leaks):
         caveats, flaw, whole = (PER_CALL,), "", self.sensitivity_
@@ -290,15 +280,3 @@ class PrivateRandomProjection(
 def _bits_before_point(value):
     """Return the least e such that a number is below 2^e."""
     return math.frexp(float(value))[1]
-
-
-def _projected_in_order(rows, matrix):
-    """Return rows times a matrix (d, k), each row summed in the order of its entries.
-
-    A product of matrices may sum a row in an order that depends on the other rows.
-    """
-    projected = np.zeros((len(rows), matrix.shape[1]))
-    for part in blocks(len(rows), matrix.shape[1]):
-        for entries, weights in zip(rows[part].T, matrix, strict=True):
-            projected[part] += entries[:, None] * weights
-    return projected

@@ -75,13 +75,9 @@ class SMLQ(LabelledEmbedding):
     eigenvectors of :math:`D^{-1} (\alpha L_Y - L_X)` of largest modulus.
 
     With ``variant="code"`` :math:`L_Y` is *negative* semidefinite and the theorem does not apply.
-    If labels are far apart the objective, now at least 0, increases: see `objectives_`. For n
-    labels spread evenly over 0 .. C - 1 the largest eigenvalue of :math:`-L_Y` is about
-    :math:`n C / \pi^2`, and D is about n. An iterate multiplies the embedding by
-    :math:`\tfrac12 - \alpha C / (2 \pi^2)` along the eigenvector, a half wave over the labels, and
-    variation within classes by about :math:`\tfrac12`. For :math:`C \ge 2 \pi^2 / \alpha`, 33 at
-    the default, samples converge to a curve ordered by label, for any features; the larger C, the
-    faster.
+    If labels are far apart the objective, now at least 0, increases: see `objectives_`. From 33
+    classes on (at the default alpha) samples converge to a curve ordered by label, for any features
+    (``docs/results/privatemail_details.md``).
 
     =================  ===================================  =======================================
     variant            ``"paper"``                          ``"code"`` (as released)

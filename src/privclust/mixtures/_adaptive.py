@@ -257,6 +257,7 @@ class _Run:
         doubts = np.full((2, k), _START_VARIANCE)  # of means and covariances
         kappa = clipping_factor(self.d, self.radius)
         n_rounds = self.plan.moments.count
+        of_count, of_sum, of_second = self.plan.weights.deviations(self.plan.moments)
         for _ in logged(range(n_rounds), n_rounds, "adaptive mixture: rounds"):
             moments = release_moments(
                 self.X,
@@ -268,31 +269,28 @@ class _Run:
                 bound=self.bound,
                 groups=self.groups,
             )
-            counts = self._counts(moments)
-            divisor = np.maximum(counts, 2.0 * moments.count_noise)
-            noise = self.radius * moments.sum_noise / divisor
+            counts = self._counts(moments.counts, of_count)
+            divisor = np.maximum(counts, 2.0 * of_count)
+            noise = self.radius * of_sum / divisor
             # Kalman gain: the prior's variance against that of the measurement
             gain = doubts[0] / (doubts[0] + noise**2)
             doubts[0] = (1.0 - gain) * doubts[0] + _DRIFT
             shifts = shortened(self.radius * moments.sums / divisor[:, None], self.radius)
             shifts = gain[:, None] * shifts
             scale = self.radius**2 / divisor / self.per_entry
-            gain = doubts[1] / (doubts[1] + (scale * moments.second_noise) ** 2)
+            gain = doubts[1] / (doubts[1] + (scale * of_second) ** 2)
             doubts[1] = (1.0 - gain) * doubts[1] + _DRIFT
             unit = np.eye(self.d) if self.kind == "full" else 1.0
-            measured = _times(scale / kappa, moments.seconds)
+            measured = _times(scale / kappa, moments.second_moments)
             shapes = unit + _times(gain, measured - unit - outer_products(shifts, measured.ndim))
             moved = self._moved(mixture, shifts, clipped_spectrum(shapes, *_SHAPE_CHANGE))
             mixture = self._mixture(counts / self.n, *moved)
-        self.is_detected = detected_components(
-            moments.counts, moments.count_noise, moments.sum_noise, self.d
-        )
+        self.is_detected = detected_components(moments.counts, of_count, of_sum, self.d)
         return mixture
 
-    def _counts(self, moments):
+    def _counts(self, counts, noise):
         """Return noisy counts, moved to the sum n and at least at twice their noise."""
-        counts = moments.counts + (self.n - moments.counts.sum()) / len(moments.counts)
-        counts = np.maximum(counts, 2.0 * moments.count_noise)
+        counts = np.maximum(counts + (self.n - counts.sum()) / len(counts), 2.0 * noise)
         return counts * (self.n / counts.sum())
 
     def _mixture(self, weights, means, covariances):

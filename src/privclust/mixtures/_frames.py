@@ -32,7 +32,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from privclust.core.fixed_point import FACTOR_BITS, unit_margin
-from privclust.mixtures._noisy_statistics import add_joint_noise
+from privclust.mixtures._noisy_statistics import NoisedStatistics, add_joint_noise
 from privclust.mixtures._parameters import MixtureParameters
 from privclust.mixtures._perturbations import RELATION, rounding
 from privclust.mixtures.exact_statistics import ExactStatistics, summed_up, weighted_statistics
@@ -55,6 +55,10 @@ class StatisticWeights:
         """Return the noise of each of `count` releases with a zCDP loss of share^2 / 2 each."""
         bound = Sensitivity(self.sensitivity, "l2", RELATION, "privclust.mixtures._frames")
         return Gaussian.of_share(bound, share, count)
+
+    def deviations(self, noise: Gaussian) -> list[float]:
+        """Return the noise on a count, on a sum, and on a diagonal entry of second moments."""
+        return [noise.sigma / weight for weight in (self.counts, self.sums, self.seconds)]
 
 
 def statistic_weights(
@@ -82,21 +86,6 @@ def _least_product(b2: float, c2: float) -> float:
     return b2 * t + c2 * t * t
 
 
-@dataclass(frozen=True)
-class FrameMoments:
-    """Noisy moments in frames, with the standard deviations of the noise on their entries.
-
-    For full second moments the deviation is that of diagonal entries.
-    """
-
-    counts: np.ndarray  # (k,)
-    sums: np.ndarray  # of v, the rows in units of the radius, (k, d)
-    seconds: np.ndarray  # of v v', its diagonal, or |v|^2: (k, d, d), (k, d) or (k,)
-    count_noise: float
-    sum_noise: float
-    second_noise: float
-
-
 def release_moments(
     X: np.ndarray,
     frames: MixtureParameters,
@@ -107,20 +96,22 @@ def release_moments(
     *,
     bound: float = 1.0,
     groups: Groups | None = None,
-) -> FrameMoments:
+) -> NoisedStatistics:
     """Release the moments of rows, or of groups, in the frames of a mixture's components.
 
+    They are counts (k,), sums of v (k, d), and sums of v v' (k, d, d), its diagonal (k, d) or |v|^2
+    (k,), with v the rows in units of the radius.
+
     The mixture gives responsibilities and frames, in units of the `bound` on rows. `radius` is in
-    standard deviations. The noise on each part is divided by its weight.
+    standard deviations. The noise on each part is divided by its weight: see
+    `StatisticWeights.deviations`.
     """
     exact = weighted_statistics(
         by_size(groups, X), lambda rows: clipped_moments(rows, frames, radius, bound=bound)
     )
     abc = weights.counts, weights.sums, weights.seconds
     parts = exact.counts, exact.sums, exact.second_moments
-    noisy = add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)
-    noises = [noise.sigma / weight for weight in abc]
-    return FrameMoments(noisy.counts, noisy.sums, noisy.second_moments, *noises)
+    return add_joint_noise(noise, *parts, source, abc).of_unit(exact.unit)
 
 
 def clipped_moments(

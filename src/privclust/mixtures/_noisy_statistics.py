@@ -81,27 +81,23 @@ def add_joint_noise(
 ) -> NoisedStatistics:
     """Release counts, sums and second moments as one vector, with noise divided by `weights`.
 
-    A symmetric matrix enters by its triangle, scaled to preserve the Frobenius norm. With weight 0
-    counts are not released, and are 0.
+    A symmetric matrix enters by its triangle, scaled to preserve the Frobenius norm.
     """
-    k, d = sums.shape
+    d, shape = sums.shape[1], None if second_moments is None else second_moments.shape
     parts, scales = [counts[:, None], sums], [np.full(1, weights[0]), np.full(d, weights[1])]
-    if second_moments is not None and len(second_moments.shape) == 3:
+    if second_moments is not None and len(shape) == 3:
         rows, columns = np.triu_indices(d)
         parts.append(second_moments[:, rows, columns])
         scales.append(weights[2] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
     elif second_moments is not None:
-        parts.append(second_moments if len(second_moments.shape) == 2 else second_moments[:, None])
+        parts.append(second_moments if len(shape) == 2 else second_moments[:, None])
         scales.append(np.full(parts[-1].shape[1], weights[2]))
-    dropped = int(weights[0] == 0.0)
-    noisy = noise.release(_beside(parts[dropped:]), source, weight=np.concatenate(scales[dropped:]))
-    noisy_counts = np.zeros(k) if dropped else noisy[:, 0]
-    noisy = noisy[:, 1 - dropped :]
-    if second_moments is None:
-        return NoisedStatistics(noisy_counts, noisy, None)
-    tail, shape = noisy[:, d:], second_moments.shape
-    tail = _symmetric(tail, shape) if len(shape) == 3 else tail.reshape(shape)
-    return NoisedStatistics(noisy_counts, noisy[:, :d], tail)
+    noisy = noise.release(_beside(parts), source, weight=np.concatenate(scales))
+    tail = None
+    if shape is not None:
+        tail = noisy[:, 1 + d :]
+        tail = _symmetric(tail, shape) if len(shape) == 3 else tail.reshape(shape)
+    return NoisedStatistics(noisy[:, 0], noisy[:, 1 : 1 + d], tail)
 
 
 def _beside(parts: list) -> Value:

@@ -85,7 +85,8 @@ def test_a_start_in_other_units(monkeypatch):
         moments = centred + shift + shift.T + len(X) * np.outer(mean, mean)
         return ExactStatistics(counts, sums, moments[None], 1.0)
 
-    monkeypatch.setattr(_private_em, "_clipped", lambda name, array, function: array)
+    monkeypatch.setattr(_private_em, "shortened", lambda means, length: means)
+    monkeypatch.setattr(_private_em, "clipped_spectrum", lambda covariances, *bounds: covariances)
     monkeypatch.setattr(PrivateGaussianMixture, "_statistics", about_the_means)
     monkeypatch.setattr(_private_em, "weighted_statistics", lambda parts, now: now(parts[0][1]))
     subject = PrivateGaussianMixture(1, norm_bound=1.0, max_iter=1)

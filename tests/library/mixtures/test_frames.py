@@ -231,11 +231,10 @@ def test_least_product_is_the_minimum():
 def test_noise_is_sensitivity_over_share(random_mixture, released):
     p = random_mixture("full", 3, 2, 0)
     weights = statistic_weights("full", 2, 2.0)
-    _, sigma, moments = released(np.ones((4, 2)), p, 2.0, weights, share=0.3)
+    _, sigma, _ = released(np.ones((4, 2)), p, 2.0, weights, share=0.3)
     assert sigma == pytest.approx(weights.sensitivity / 0.3, rel=1e-12)
-    assert moments.count_noise == pytest.approx(sigma / weights.counts, rel=1e-12)
-    assert moments.sum_noise == pytest.approx(sigma / weights.sums, rel=1e-12)
-    assert moments.second_noise == pytest.approx(sigma / weights.seconds, rel=1e-12)
+    expected = [sigma / weights.counts, sigma / weights.sums, sigma / weights.seconds]
+    assert weights.deviations(weights.noise(0.3)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_without_noise_a_release_is_the_moments(random_mixture, released):
@@ -247,7 +246,7 @@ def test_without_noise_a_release_is_the_moments(random_mixture, released):
         counts, sums, seconds = clipped_moments(X, p, 2.0)
         np.testing.assert_allclose(moments.counts, counts, rtol=1e-12)
         np.testing.assert_allclose(moments.sums, sums, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(moments.seconds, seconds, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(moments.second_moments, seconds, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -259,11 +258,11 @@ def test_noise_has_the_stated_deviation_and_is_normal(random_mixture, kind):
     exact = clipped_moments(X, p, 2.0)
     weights, source = statistic_weights(kind, d, 2.0), np.random.default_rng(1)
     runs = [release_moments(X, p, 2.0, weights, weights.noise(0.5), source) for _ in range(repeats)]
-    first = runs[0]
+    of_count, of_sum, of_second = weights.deviations(weights.noise(0.5))
     draws = {
-        "counts": np.array([run.counts - exact[0] for run in runs]) / first.count_noise,
-        "sums": np.array([run.sums - exact[1] for run in runs]) / first.sum_noise,
-        "seconds": np.array([run.seconds - exact[2] for run in runs]) / first.second_noise,
+        "counts": np.array([run.counts - exact[0] for run in runs]) / of_count,
+        "sums": np.array([run.sums - exact[1] for run in runs]) / of_sum,
+        "seconds": np.array([run.second_moments - exact[2] for run in runs]) / of_second,
     }
     if kind == "full":
         matrices = draws.pop("seconds")
@@ -287,12 +286,12 @@ def test_noise_for_a_release_has_the_stated_deviation(random_mixture):
     p, source = random_mixture("full", 1, 2, 0), SystemEntropy()
     X = 2.0 + np.random.default_rng(0).standard_normal((10, 2))
     exact, weights = clipped_moments(X, p, 2.0), statistic_weights("full", 2, 2.0)
-    total = 0.0
+    total, noises = 0.0, weights.deviations(weights.noise(0.5))
     for _ in range(40):
         run = release_moments(X, p, 2.0, weights, weights.noise(0.5), source)
-        total += ((run.counts - exact[0]) ** 2).sum() / run.count_noise**2
-        total += ((run.sums - exact[1]) ** 2).sum() / run.sum_noise**2
-        total += ((run.seconds - exact[2]) ** 2).sum() / run.second_noise**2
+        found = run.counts, run.sums, run.second_moments
+        for value, whole, noise in zip(found, exact, noises, strict=True):
+            total += ((value - whole) ** 2).sum() / noise**2
     assert 1e-6 < stats.chi2(40 * 6).cdf(total) < 1 - 1e-6
 
 
