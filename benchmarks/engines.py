@@ -155,7 +155,7 @@ def speeds(methods, n_rows, turns):
     for name, (kernel, _) in methods.items():
         ours, base = np.array(rates[name]), np.array(rates[kernel])
         rows.append((name, float(np.median(ours)), f"{np.median(ours / base):.0%}"))
-    header = ["from", "rows per second and core", "of the kernel"]
+    header = ["from", "rows per second and core", "speed relative to the kernel"]
     return pd.DataFrame(rows, columns=header)
 
 

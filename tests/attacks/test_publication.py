@@ -81,8 +81,8 @@ def test_own_data_with_a_line_break_in_its_name_are_refused(tmp_path):
 @pytest.mark.attack(
     claim="The content of a download is verified.",
     before="Gowalla and CUB-200-2011 were checked only by MD5, for which collisions can be made.",
-    now="CUB-200-2011 is checked by SHA-256. For Gowalla no such checksum is known, and the "
-    "configuration says so.",
+    now="CUB-200-2011 is checked by SHA-256. Gowalla is still checked only by MD5, since no other "
+    "checksum is known; the configuration names it.",
 )
 def test_a_download_checked_only_by_md5_is_named():
     path = ROOT / "config" / "datasets.yaml"

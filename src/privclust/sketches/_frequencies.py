@@ -44,8 +44,8 @@ def draw_frequencies(
     n_frequencies : int
         Size m of the sketch.
     variance : float, default 1.0
-        sigma^2, positive, in squared units of the data: about the variance of a cluster along one
-        axis.
+        sigma^2, positive, in squared units of the data: about four times the variance of a cluster
+        along one axis.
     law : {"adapted_radius", "folded_gaussian", "gaussian", "log_uniform"}
         Distribution of R. "adapted_radius": density proportional to
         ``sqrt(R^2 + R^4 / 4) exp(-R^2 / 2)``, which favours radii where the sketch of a Gaussian
