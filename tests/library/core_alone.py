@@ -90,7 +90,6 @@ def main():
 
     import numpy as np
 
-    from privclust.mixtures import GaussianMixtureEM
     from privclust.sketches import Sketch
 
     warnings.simplefilter("ignore")
@@ -103,8 +102,6 @@ def main():
         results[name] = attempt(estimator.fit, rows, y)
         if results[name] == "done" and hasattr(estimator, "predict"):
             assert len(estimator.predict(X)) == 60
-    mixture = GaussianMixtureEM().fit(X)
-    results["save"] = attempt(mixture.save, "mixture.h5")
     results["Sketch.save"] = attempt(Sketch.of(X, rng.standard_normal((4, 20))).save, "sketch.h5")
     results["random_state=None"] = attempt(modules["privclust.privacy"].noise_source, None)
     print(json.dumps({"modules": sorted(modules), "results": results}))

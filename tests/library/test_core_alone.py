@@ -62,7 +62,7 @@ def test_every_package_is_imported(outcome):
 
 
 def test_every_estimator_fits_or_says_what_to_install(outcome):
-    others = {"save", "Sketch.save", "random_state=None"}
+    others = {"Sketch.save", "random_state=None"}
     fitted = {name: what for name, what in outcome["results"].items() if name not in others}
     assert {name for name, what in fitted.items() if what != "done"} == CALIBRATED
     for name in CALIBRATED:
@@ -77,7 +77,6 @@ def test_every_estimator_fits_or_says_what_to_install(outcome):
 @pytest.mark.parametrize(
     ("what", "install"),
     [
-        ("save", "pip install 'h5py>=3.16'"),
         ("Sketch.save", "pip install 'h5py>=3.16'"),
         ("random_state=None", "pip install 'opendp>=0.14,<1'"),
     ],
