@@ -62,6 +62,7 @@ def _factor(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
         scale = L[i, i]
         for j in range(i):
             R[i, j] *= scale
+        for j in range(i):
             trace += R[i, j] * R[i, j]
         R[i, i] = scale
         trace += scale * scale
@@ -317,9 +318,10 @@ def _move(
     h[p - 1] += 1.0 if x[p - 1] >= 0 else -1.0
     beta = 1.0 / (1.0 + abs(x[p - 1]))  # 2 / |h|^2
     _reflect(B, places, p, h, beta, total)
-    inner = 0.0
     for a in range(p):
         w[a] = beta * dot(G[a, :p], h[:p])
+    inner = 0.0
+    for a in range(p):
         inner += w[a] * h[a]
     for a in range(p):
         w[a] -= 0.5 * beta * inner * h[a]

@@ -13,6 +13,11 @@ flags gets those of the first compiled caller. Therefore there are two kinds:
 Both state all their flags. Numba renews a cached function when its own file changes; a kernel is
 also renewed when its other sources change: the files of functions it calls, and constants.
 
+A loop that stores numbers is vectorised only where its arrays are found to lie apart, which depends
+on the addresses that they happen to have. If such a loop also added up a reordered sum, the sum
+would have other last bits in the loop that is not vectorised. Therefore reordered sums have loops
+of their own, which store nothing.
+
 Arrays are copied into parts of others by loops. An assignment to a slice is compiled with its error
 message, which may take longer than the rest of a kernel.
 """

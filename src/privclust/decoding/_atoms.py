@@ -184,10 +184,11 @@ def _add_tile(mixture, phases, start, parts, by_weight, by_variance):
     total = squared_norm(e, h)
     for k in range(n_atoms):
         c, s, slope = cosines[k], sines[k], phases[k][start : start + size]
-        p_sum, p_square = zero, zero
+        for j in range(size):
+            slope[j] = s[j] * e[j] - c[j] * h[j]
+        p_sum, p_square = zero, zero  # a loop of their own: see `privclust.core.compiled`
         for j in range(size):
             p = c[j] * e[j] + s[j] * h[j]
-            slope[j] = s[j] * e[j] - c[j] * h[j]
             p_sum += p
             p_square += p * square[j]
         by_weight[k] -= 2.0 * p_sum
@@ -351,9 +352,10 @@ def correlation_and_gradient(center, turns, real, imaginary, gradient):
     cosines, sines, flat, phases = np.empty(size), np.empty(size), np.ones(size), np.empty(size)
     fill_phases(center, turns, phases)
     fill_atoms(phases, flat, cosines, sines)
-    total = 0.0
+    total = 0.0  # a loop of its own: see `privclust.core.compiled`
     for j in range(size):
         total += cosines[j] * real[j] + sines[j] * imaginary[j]
+    for j in range(size):
         flat[j] = cosines[j] * imaginary[j] - sines[j] * real[j]
     for i in range(center.size):
         slope = 0.0

@@ -113,6 +113,7 @@ def _add_tile(weights, phases, exponents, start, parts, by_weight):
         for j in range(size):
             p[j] = c[j] * e[j] + s[j] * h[j]
             slope[j] = s[j] * e[j] - c[j] * h[j]
+        for j in range(size):  # a loop of its own: see `privclust.core.compiled`
             p_sum += p[j]
         by_weight[k] -= 2.0 * p_sum
     return total

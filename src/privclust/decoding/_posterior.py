@@ -79,6 +79,7 @@ def _climb(problem, scales, powers, of_level, precisions, values, axes, modes):
             match, height = of_level, 0.0
             for j in range(size):
                 match += real[j] * cosines[j] + imaginary[j] * sines[j]
+            for j in range(size):
                 sines[j] = imaginary[j] * cosines[j] - real[j] * sines[j]
             # the best level at this mean has a closed form
             level = max(match / powers[i], LEAST_LEVEL) if of_level > 0.0 else 1.0

@@ -12,13 +12,12 @@ _ENTROPY_TOLERANCE = 1e-6  # of the entropy, in nats
 @part(fastmath=REORDER)
 def _weigh(distances, least, beta, weights):
     """Write weights e^(-beta (d - least)); return their sum and the weighted mean of d - least."""
+    for j in range(distances.shape[0]):
+        weights[j] = exp_nonpositive(-beta * (distances[j] - least))
     total, moment = 0.0, 0.0
     for j in range(distances.shape[0]):
-        excess = distances[j] - least
-        weight = exp_nonpositive(-beta * excess)
-        weights[j] = weight
-        total += weight
-        moment += weight * excess
+        total += weights[j]
+        moment += weights[j] * (distances[j] - least)
     return total, moment / total
 
 
@@ -74,22 +73,21 @@ def forces(P, Y, points, own_column, attraction, repulsion, spread):
     """
     n, m = P.shape
     k = Y.shape[1]
-    weights = np.empty(m)
+    squares, weights = np.empty(m), np.empty(m)
     for i in range(n):
         p = P[i]
-        weights[:] = 0.0
+        squares[:] = 0.0
         for c in range(k):
             y, row = Y[i, c], points[c]
             for j in range(m):
-                weights[j] += (y - row[j]) * (y - row[j])
+                squares[j] += (y - row[j]) * (y - row[j])
+        for j in range(m):
+            weights[j] = 1.0 / (1.0 + squares[j])
         attracted, repelled, longest = 0.0, 0.0, 0.0
         for j in range(m):
-            squared = weights[j]
-            w = 1.0 / (1.0 + squared)
-            weights[j] = w
             attracted += p[j]
-            repelled += w
-            longest = max(longest, w * w * squared)  # |h|^2 / 4
+            repelled += weights[j]
+            longest = max(longest, weights[j] * weights[j] * squares[j])  # |h|^2 / 4
         if own_column >= 0:
             repelled -= 1.0
         diagonal = 0.0

@@ -223,6 +223,7 @@ def _advance(y, v, step, tasks, threshold, sizes):
 
     sizes[i] are the squared norms of a - c, of the change of c, of c and of u.
     """
+    gaps, changes = np.empty(y.shape[1]), np.empty(y.shape[1])
     for i in range(y.shape[0]):
         t = threshold[i]
         j = tasks[i]
@@ -234,15 +235,17 @@ def _advance(y, v, step, tasks, threshold, sizes):
             value = y[i, k]
             c = value - min(max(value, -t), t)
             gap = v[i, k] - step[i, k] - c
-            primal += gap * gap
             value += _RELAXATION * gap
             u = min(max(value, -t), t)
-            change = value - u - c
-            dual += change * change
-            coefficients += (value - u) * (value - u)
-            multipliers += u * u
+            gaps[k], changes[k] = gap, value - u - c
             y[i, k] = value
             v[i, k] = value - 2.0 * u
+        for k in range(y.shape[1]):
+            u = min(max(y[i, k], -t), t)
+            primal += gaps[k] * gaps[k]
+            dual += changes[k] * changes[k]
+            coefficients += (y[i, k] - u) * (y[i, k] - u)
+            multipliers += u * u
         y[i, j] = own
         v[i, j] = -own
         sizes[i, 0], sizes[i, 1] = primal, dual

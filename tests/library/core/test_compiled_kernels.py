@@ -243,6 +243,29 @@ def test_compiled_functions_call_no_kernels():
                     assert called.targetoptions["forceinline"], message
 
 
+def test_reordered_sums_have_loops_that_store_nothing():
+    """Else their last bits depend on where in memory the arrays are: a loop that stores numbers is
+    vectorised only where it is found that its arrays do not overlap."""
+    reordered = 0
+    for (module, name), (node, _) in compiled_functions().items():
+        flags = [k.value for d in node.decorator_list for k in d.keywords if k.arg == "fastmath"]
+        if not {"True", "REORDER"} & {ast.unparse(value) for value in flags}:
+            continue
+        reordered += 1
+        for loop in (n for n in ast.walk(node) if isinstance(n, ast.For | ast.While)):
+            parts = [part for statement in loop.body for part in ast.walk(statement)]
+            if any(isinstance(part, ast.For | ast.While) for part in parts):
+                continue
+            written = [t for part in parts if isinstance(part, ast.Assign) for t in part.targets]
+            sums = [part.target for part in parts if isinstance(part, ast.AugAssign)]
+            anew = {target.id for target in written if isinstance(target, ast.Name)}
+            is_sum = any(isinstance(t, ast.Name) and t.id not in anew for t in sums)
+            places = (part for part in parts if isinstance(part, ast.Subscript))
+            is_store = any(isinstance(place.ctx, ast.Store) for place in places)
+            assert not (is_sum and is_store), f"{module}.{name}, line {loop.lineno}"
+    assert reordered > 20
+
+
 def test_no_compiled_function_assigns_an_array_to_a_slice():
     """Numba compiles its error message with it, for two to ten seconds in each process."""
     for (module, name), (node, _) in compiled_functions().items():

@@ -25,6 +25,27 @@ def packed_value(point, k, low, high, problem, gradient):
     return _atoms._value(point, k, low, high, problem, gradient)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_where_arrays_are(dtype):
+    """Slopes are written right after the features that are read, or far from them."""
+    for size in range(3, 64):
+        rng = np.random.default_rng(size)
+        features, phases, squares = rng.normal(size=(2, size)), rng.normal(size=size), np.ones(size)
+        outcomes = []
+        for gap in (0, 512):
+            memory = np.zeros(3 * size + 3 * gap, dtype)
+            parts = [memory[i * (size + gap) :][:size] for i in range(3)]
+            for part, values in zip(parts, (*features, phases), strict=True):
+                part[:] = values
+            real, imaginary, slopes = parts
+            gradients = np.zeros((2, 1))
+            mixture = np.ones(1), np.full(1, 0.3), False
+            tile = squares.astype(dtype), real, imaginary
+            value = _atoms._add_tile(mixture, slopes[None], 0, tile, *gradients)
+            outcomes.append((value, gradients.tobytes(), slopes.tobytes()))
+        assert outcomes[0] == outcomes[1]
+
+
 def problem_of(omega, z):
     """What the kernels take: frequencies in turns, squared moduli, parts of the features."""
     squares = np.einsum("ij,ij->j", omega, omega)
