@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import permutations
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ from privclust.subspaces._subspace_clusterer import DIMENSION, SubspaceClusterer
 
 _MAX_DRAWS = 200  # most attempts to draw subsets that satisfy the condition of Algorithm 1
 _BLOCK_ENTRIES = 1 << 22  # inner products of bases held at once
+_MAX_PERMUTED = 5  # clusters up to which all matchings are compared
 _DISTANCE_ROUNDING = 1e-6  # computed distances of equal subspaces are below this
 _FOR_SUBSPACES_ALONE = (
     "holds for subspaces_ only: labels_, smooth_sensitivity_ and noise_scale_ are not private"
@@ -241,7 +243,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         open ledgers for it; this does not.
         """
         self.n_subsets_ = len(results)
-        return self._release(results, source), self._promise(results.shape[1:], is_seeded(source))
+        release = self._release if self.variant == "corrected" else self._release_as_printed
+        return release(results, source), self._promise(results.shape[1:], is_seeded(source))
 
     def _rows(self, X):
         if self.norm_bound is None:
@@ -251,21 +254,29 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         return rows / radius
 
     def _release(self, results, source):
-        is_private, shape = self.variant == "corrected", results.shape[1:]
+        """Return subspaces, as the class describes for ``variant="corrected"``."""
         frames = smaller_frames(results)
-        n_changed = 1 if is_private else math.isqrt(len(frames))
-        metric = "procrustes" if is_private else "projection"
-        sensitivity = smooth_sensitivity if is_private else printed_sensitivity
-        radii = neighbour_radii(result_distances(frames, metric))
-        diameter = math.sqrt(2.0 * frames.shape[1] * frames.shape[3])
-        bound = sensitivity(radii, self._noise(shape, 1.0).beta, diameter, n_changed)
-        noise = self._noise(shape, bound + (_DISTANCE_ROUNDING if is_private else 0.0))
+        n_clusters, _, width = frames.shape[1:]
+        chosen = exact_calibration(self.epsilon, self.delta, frames[0].size)
+        radii = neighbour_radii(result_distances(frames, "procrustes"))
+        bound = smooth_sensitivity(radii, chosen.beta, math.sqrt(2.0 * n_clusters * width))
+        noise = self._noise(results.shape[1:], bound + _DISTANCE_ROUNDING)
         self._set_noise(noise)
-        central = most_central(radii, n_changed)
-        if is_private:
-            return canonical_subspaces(noise.release(frames[central], source), self.dimension)
+        noisy = noise.release(frames[most_central(radii, 1)], source)
+        return canonical_subspaces(noisy, self.dimension)
+
+    def _release_as_printed(self, results, source):
+        frames = smaller_frames(results)
+        n_clusters, _, width = frames.shape[1:]
+        n_changed = math.isqrt(len(frames))
+        chosen = lemma_calibration(self.epsilon, self.delta, results[0].size)
+        radii = neighbour_radii(result_distances(frames, "projection"))
+        diameter = math.sqrt(2.0 * n_clusters * width)
+        bound = printed_sensitivity(radii, chosen.beta, diameter, n_changed)
+        noise = self._noise(results.shape[1:], bound)
+        self._set_noise(noise)
         # results that coincide have S = 0: no noise, as printed
-        return orthonormal(noise.release(results[central], source))
+        return orthonormal(noise.release(results[most_central(radii, n_changed)], source))
 
     def _noise(self, shape, bound):
         """Return the noise on results (n_clusters, n_features, dimension), of smooth bound S."""
@@ -404,20 +415,36 @@ def result_distances(frames: np.ndarray, metric: str) -> np.ndarray:
         # from the diagonal on: the rest is symmetric
         inner = columns[:, begin * k * width : end * k * width].T @ columns[:, begin * k * width :]
         inner = inner.reshape(end - begin, k, width, m - begin, k, width)
-        inner = inner.transpose(0, 3, 1, 4, 2, 5)
-        if metric == "procrustes":
-            closeness = np.linalg.svd(inner, compute_uv=False).sum(axis=-1)
-        else:
-            closeness = (inner**2).sum(axis=(-2, -1))
+        closeness = _closeness(inner.transpose(0, 3, 1, 4, 2, 5), metric)
         squared = 2.0 * _least_matching(width - closeness)
         distances[begin:end, begin:] = np.sqrt(np.maximum(squared, 0.0))
     upper = np.triu(distances, 1)
     return upper + upper.T
 
 
+def _closeness(inner, metric):
+    """Return the nuclear norm of stacked matrices, or the square of the Frobenius norm."""
+    squared = np.einsum("...ij,...ij->...", inner, inner)
+    if metric == "projection":
+        return squared
+    width = inner.shape[-1]
+    if width == 1:
+        return np.abs(inner[..., 0, 0])
+    if width == 2:  # (a + b)^2 = a^2 + b^2 + 2 a b of the singular values a, b
+        product = inner[..., 0, 0] * inner[..., 1, 1] - inner[..., 0, 1] * inner[..., 1, 0]
+        return np.sqrt(squared + 2.0 * np.abs(product))
+    return np.linalg.svd(inner, compute_uv=False).sum(axis=-1)
+
+
 def _least_matching(costs):
     """Return the cost of the best matching for each of stacked (k, k) matrices."""
-    flat = costs.reshape(-1, *costs.shape[-2:])
+    k = costs.shape[-1]
+    if k <= _MAX_PERMUTED:
+        best = np.full(costs.shape[:-2], np.inf)
+        for order in permutations(range(k)):
+            np.minimum(best, sum(costs[..., i, j] for i, j in enumerate(order)), out=best)
+        return best
+    flat = costs.reshape(-1, k, k)
     totals = [matrix[linear_sum_assignment(matrix)].sum() for matrix in flat]
     return np.array(totals).reshape(costs.shape[:-2])
 

@@ -206,11 +206,11 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
     Returns
     -------
     float
-        At most 1, the value for any beta above 5 and where the condition on alpha fails, as it does
-        for `lemma_calibration` beyond an epsilon of 100 ln(2 / delta).
+        At most 1, the value for any beta above 5. Without the condition on alpha, steps are taken
+        on both sides.
     """
     alpha, beta = calibration.alpha, calibration.beta
-    if beta > _LARGEST_BETA or alpha**2 > 2.0 * epsilon:
+    if beta > _LARGEST_BETA:
         return 1.0
     n_steps = math.ceil(n_coordinates * beta / (_STEP_PART_OF_EPSILON * epsilon))
     n_steps = min(max(n_steps, 1), _MAX_STEPS)
@@ -220,8 +220,15 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
         return 1.0
     wider = np.exp(step * np.arange(n_steps))
     deltas = [hockey_stick(reduced, alpha, c, n_coordinates) for c in wider]
-    narrowest = math.exp(-beta)
-    deltas.append(hockey_stick(epsilon, alpha * narrowest, narrowest, n_coordinates))
+    if alpha**2 <= 2.0 * epsilon:
+        narrowest = math.exp(-beta)
+        deltas.append(hockey_stick(epsilon, alpha * narrowest, narrowest, n_coordinates))
+    else:
+        # c_j e^-h <= c <= c_j: the smallest of the densities is that of the lower end
+        narrower = np.exp(-step * np.arange(1, n_steps + 1))
+        deltas += [
+            hockey_stick(reduced, alpha * c * math.exp(step), c, n_coordinates) for c in narrower
+        ]
     return min(1.0, max(deltas) * (1.0 + _MARGIN))
 
 
