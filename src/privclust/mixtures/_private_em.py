@@ -161,7 +161,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = np.vstack([rng.normal(-0.4, 0.1, (4000, 2)), rng.normal(0.4, 0.1, (4000, 2))])
+    >>> X = np.vstack([rng.normal(-0.4, 0.1, (20_000, 2)), rng.normal(0.4, 0.1, (20_000, 2))])
     >>> mixture = PrivateGaussianMixture(
     ...     2, epsilon=1.0, delta=1e-5, norm_bound=1.0, out_of_bounds="clip",
     ...     means_init=[[-0.2, 0.0], [0.2, 0.0]], random_state=1,
@@ -291,9 +291,12 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         weights = start_array("weights_init", self.weights_init, (k,))
         if weights is None:
             weights = np.full(k, 1.0 / k)
+        drawn = uniform_in_ball(
+            k, n_features, rng
+        )  # always, so that a given start leaves the noise
         means = start_array("means_init", self.means_init, (k, n_features))
         if means is None:
-            means = uniform_in_ball(k, n_features, rng)
+            means = drawn
         else:
             means = means / radius
             if np.linalg.norm(means, axis=1).max() > 1.0 + 1e-12:
