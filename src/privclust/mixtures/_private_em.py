@@ -291,9 +291,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         weights = start_array("weights_init", self.weights_init, (k,))
         if weights is None:
             weights = np.full(k, 1.0 / k)
-        drawn = uniform_in_ball(
-            k, n_features, rng
-        )  # always, so that a given start leaves the noise
+        drawn = uniform_in_ball(k, n_features, rng)  # with any start, for the same noise
         means = start_array("means_init", self.means_init, (k, n_features))
         if means is None:
             means = drawn
