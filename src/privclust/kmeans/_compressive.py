@@ -124,8 +124,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
         and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None for release (needs ``privclust[secure]`` if epsilon is given); starts then come from a
-        hash of the released sums. Anything else is reproducible, for experiments only.
+        None for release (needs ``privclust[secure]`` if epsilon is given): noise comes from the
+        operating system, and the starts of the decoder from a hash of the released sums. Anything
+        else gives reproducible noise and starts, for experiments only.
 
     Attributes
     ----------
@@ -142,7 +143,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         Whether a cluster is distinguishable from noise (`privclust.decoding._sketch_check`).
     is_stable_ : bool
         Whether all starts of the decoder that explain the sketch equally well, to within the noise,
-        find the same clusters. If not, the fit warns. Above 25 clusters there is a single start.
+        find the same clusters. If not, the fit warns, and `standard_errors` marks the clusters that
+        other starts do not find. Always True with a single start, which suffices if it explains
+        the sketch, and is the only one above 25 clusters.
     explained_ : float
         Fraction of the residual of one cluster that k clusters explain, from 0 to 1.
     least_weight_ : float
@@ -160,9 +163,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     weights_ : ndarray of shape (n_clusters,)
         Fractions of the data in the clusters.
     cluster_spreads_ : ndarray of shape (n_clusters, n_features) or None
-        Standard deviation of each feature in each cluster, in units of the feature. Rows far from
-        all clusters count little. After a projection, the root mean square over all features, the
-        same for each. None with ``decoder="clompr"`` and no rounds, where clusters are points.
+        Standard deviation of each feature in each cluster, in units of the feature, from the
+        sketch, at no privacy loss; `standard_errors` has its errors. Rows far from all clusters
+        count little. After a projection, the root mean square over all features, the same for
+        each, since the rounds release the spread by cluster only. None with ``decoder="clompr"``
+        and no rounds, where clusters are points.
     mean_inertia_ : float
         Noisy mean squared distance of a row to its center; 0 if noise makes it negative.
     n_rounds_ : int
@@ -238,9 +243,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Add rows that were not seen before, and find the centers again.
 
         This is the paper's protocol with one device per call. The rows are sketched with the
-        frequencies of the first call, and the noisy sketch is merged with the earlier ones. Each
-        row must be in one call, which must not depend on other rows. So the guarantee of all calls
-        is that of one (parallel composition). Noise adds up: few large calls are better than many.
+        frequencies of the first call, noise is added, and the sketch is merged with the earlier
+        ones. Only the first call spends budget on the scale of the frequencies. Each row is in one
+        call, so the guarantee of all calls is that of one (parallel composition). Calls must not
+        overlap, and the call of a row must not depend on other rows. Noise adds up: few large calls
+        are better than many small ones.
 
         Parameters and errors are those of `fit`. All calls need the same number of features, and
         the first at least as many rows as clusters if their number is public. With groups, all
