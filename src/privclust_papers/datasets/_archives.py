@@ -18,11 +18,14 @@ from typing import IO, Any
 
 import numpy as np
 
-from privclust_papers.datasets.registry import damaged
+from privclust_papers.datasets.registry import DataError, damaged
 
 _Place = str | os.PathLike[str]
 _Opener = Callable[[], Any]  # returns a binary file
-_BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+_BROKEN = (
+    *(OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+    RuntimeError,  # of zipfile, for damaged headers: a password or an unknown compression
+)
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,25 @@ def _whole(archive: _Place) -> Iterator[None]:
     """Convert errors from reading a damaged archive to a DataError."""
     try:
         yield
+    except FileNotFoundError:
+        raise DataError(f"{archive}: no such file", "fetch the data set first") from None
+    except PermissionError as error:
+        raise DataError(f"{archive}: cannot be read ({error.strerror})") from error
     except _BROKEN as error:
-        raise damaged(archive, f"not a whole archive ({error})") from error
+        raise damaged(archive, _problem(Path(archive), error)) from error
+
+
+def _problem(path: Path, error: Exception) -> str:
+    """Say what is wrong with an archive; a download may be cut off or another page."""
+    if ".zip" not in path.suffixes or not path.is_file():
+        return f"not a whole tar archive ({error})"
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start != b"PK\x03\x04":
+        return f"not a zip archive (it starts with {start!r})"
+    if not zipfile.is_zipfile(path):
+        return "the archive is truncated (its directory, at the end, is missing)"
+    return f"the archive is damaged ({error})"
 
 
 def _matching(

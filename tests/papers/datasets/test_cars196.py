@@ -95,7 +95,7 @@ def test_checksum_is_of_the_official_files_md5(pack):
     ("changes", "devkit", "reason"),
     [
         ({"cars_test.tgz": None}, {}, "has no cars_test.tgz"),
-        ({"cars_test.tgz": b"no"}, {}, "cars_test.tgz: not a whole archive"),
+        ({"cars_test.tgz": b"no"}, {}, "cars_test.tgz: not a whole tar archive"),
         ({"cars_train.tgz": _tgz({"a/00001.jpg": b""})}, {}, "1 images are missing in cars_train"),
         ({}, {"cars_meta.mat": None}, "car_devkit.tgz has no cars_meta.mat"),
         ({}, {"cars_meta.mat": _mat(a=1)}, "cars_meta.mat: has no variable class_names"),
@@ -150,7 +150,7 @@ def test_crops_have_no_boxes(crops):
         ({"cars_meta.mat": None}, "has no cars_meta.mat"),
         ({"cars_train.tar.gz": None}, "holds 0 images where the training half has 2"),
         ({"cars_train.tar.gz": _tgz({"cars_train/00001.jpg": b"x"})}, "holds 1 images"),
-        ({"cars_train.tar.gz": b"junk"}, "not a whole archive"),
+        ({"cars_train.tar.gz": b"junk"}, "not a whole tar archive"),
     ],
 )
 def test_crops_that_are_something_else(crops, changes, reason):

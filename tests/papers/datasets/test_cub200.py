@@ -115,7 +115,7 @@ def test_archives_that_are_something_else(pack, changes, reason):
 def test_archive_that_is_not_whole(pack, tmp_path):
     path = pack()
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(DataError, match="not a whole archive"):
+    with pytest.raises(DataError, match="not a whole tar archive"):
         cub200.read(path)
 
 

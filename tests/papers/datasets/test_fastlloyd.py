@@ -66,7 +66,7 @@ def test_a_torn_archive_is_named(tmp_path):
     texts = {"birch2.txt": np.random.default_rng(0).bytes(20_000)}
     path = packed(tmp_path / "archive.tar.xz", texts)
     path.write_bytes(path.read_bytes()[:9_000])
-    with pytest.raises(DataError, match="not a whole archive"):
+    with pytest.raises(DataError, match="not a whole tar archive"):
         fastlloyd.read_real(path)
 
 
@@ -113,8 +113,8 @@ def test_gas_turbines(tmp_path):
     with pytest.raises(DataError, match=r"has no gt_2011\.csv"):
         gas.read(zipped(tmp_path / "bad.zip", {"gt_2012.csv": ""}))
     whole = zipped(tmp_path / "gas.zip", years).read_bytes()
-    for torn in (whole[:-30], b"torn"):
+    for torn, reason in [(whole[:-30], "the archive is truncated"), (b"torn", "not a zip archive")]:
         (tmp_path / "bad.zip").write_bytes(torn)
-        with pytest.raises(DataError, match="not a whole archive"):
+        with pytest.raises(DataError, match=reason):
             gas.read(tmp_path / "bad.zip")
     assert gas.generate(3)["X"].shape == (gas.N_ROWS, gas.N_FEATURES)

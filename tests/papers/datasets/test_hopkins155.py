@@ -68,7 +68,7 @@ def _message(path):
 def test_truncated_archive(small_zip, tmp_path):
     path = tmp_path / "a.zip"
     path.write_bytes(small_zip.read_bytes()[:-3000])
-    assert "not a whole archive" in _message(path)
+    assert "archive is truncated" in _message(path)
     assert _message(path).endswith("; replace the file by a whole copy")
 
 
@@ -77,18 +77,49 @@ def test_damaged_archive(small_zip, tmp_path):
     content[200:260] = bytes(60)
     path = tmp_path / "a.zip"
     path.write_bytes(content)
-    assert "not a whole archive" in _message(path)
+    assert "the archive is damaged" in _message(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>Moved</html>"])
 def test_not_an_archive(tmp_path, content):
     path = tmp_path / "a.zip"
     path.write_bytes(content)
-    assert "not a whole archive" in _message(path)
+    assert f"not a zip archive (it starts with {content[:4]!r})" in _message(path)
 
 
 def test_no_such_file(tmp_path):
-    assert "No such file" in _message(tmp_path / "a.zip")
+    assert "no such file; fetch the data set first" in _message(tmp_path / "a.zip")
+
+
+def test_file_that_may_not_be_read(monkeypatch, tmp_path):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("privclust_papers.datasets._archives.open", refused, raising=False)
+    assert _message(tmp_path / "a.zip").endswith("a.zip: cannot be read (Permission denied)")
+
+
+@pytest.mark.parametrize("place", [6, 8], ids=["flags", "compression"])  # in a header of a member
+@pytest.mark.parametrize("value", [1, 0x20, 99])
+def test_damaged_header(small_zip, tmp_path, place, value):
+    content = bytearray(small_zip.read_bytes())
+    start = content.index(b"PK\x01\x02")  # of the directory
+    content[start + place + 2] = content[place] = value
+    path = tmp_path / "a.zip"
+    path.write_bytes(content)
+    assert "the archive is damaged" in _message(path)
+
+
+def test_of_two_copies_the_first_by_name_is_read(truths, make_zip, tmp_path):
+    digests = []
+    for copies in (("a", "b"), ("b", "a")):
+        files = [
+            (f"{folder}/{name}/{name}_truth.mat", content + folder.encode())
+            for folder in copies
+            for name, content in truths.items()
+        ]
+        digests.append(hopkins155.content_sha256(make_zip(tmp_path / "two.zip", {}, extra=files)))
+    assert digests[0] == digests[1]
 
 
 def test_other_archive(make_zip, tmp_path):
