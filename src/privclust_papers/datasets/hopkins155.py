@@ -233,4 +233,5 @@ def _truth_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
         raise damaged(
             path, "holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155"
         )
-    return dict(sorted(max(trees.values(), key=len).items()))
+    tree = max(sorted(trees), key=lambda folder: len(trees[folder]))
+    return dict(sorted(trees[tree].items()))
