@@ -32,6 +32,8 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     try:
         return yaml.load(text, _loader_of_single_keys(yaml))
+    except RecursionError:
+        raise ConfigError(f"{path}: not YAML (nested too deeply)") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"{path}: not YAML ({reason})") from None
@@ -40,14 +42,23 @@ def load_yaml(path: str | os.PathLike[str]) -> Any:
 def _loader_of_single_keys(yaml: Any) -> type:
     """Return a safe loader that refuses repeated keys, of which PyYAML would take the last."""
 
-    class Loader(yaml.CSafeLoader):
-        def construct_mapping(self, node, deep=False):
+    composer, parser = yaml.composer.Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    # deep nesting overflows the stack of the composer in C, without an exception
+    bases = (parser,) if issubclass(parser, composer) else (composer, parser)
+
+    class Loader(*bases):  # type: ignore[misc]
+        def __init__(self, text):
+            parser.__init__(self, text)
+            composer.__init__(self)
+
+        def compose_mapping_node(self, anchor):
+            node = super().compose_mapping_node(anchor)
             names = Counter(str(key.value) for key, _ in node.value)
             twice = sorted(name for name, times in names.items() if times > 1)
             if twice:
                 problem = f"{', '.join(twice)} is given twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-            return super().construct_mapping(node, deep)
+                raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+            return node
 
     return Loader
 

@@ -50,6 +50,30 @@ def test_bad_config_names_key_value_and_choices(config, key, value, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "a is given twice"),
+        ("a: {b: 1, b: 2}\n", "b is given twice"),
+        ("!!map abc\n", "expected a mapping"),
+        ("[" * 30_000, "nested too deeply"),
+        ("{a: " * 30_000, "nested too deeply"),
+    ],
+    ids=["repeated", "repeated within", "no mapping", "deep lists", "deep mappings"],
+)
+def test_what_is_no_document(tmp_path, monkeypatch, compiled, text, message):
+    """Also with a PyYAML that was built without libyaml."""
+    if not compiled:
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    path = tmp_path / "a.yaml"
+    path.write_text("a: 1\nb: {a: 2}\n")
+    assert load_yaml(path) == {"a": 1, "b": {"a": 2}}
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_yaml(path)
+
+
 SYNTHETIC = "experiments mtsc_synthetic"
 
 
