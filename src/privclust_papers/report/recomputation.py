@@ -32,7 +32,7 @@ from privclust_papers.report.verification import Verification, compare_outputs
 from privclust_papers.settings.config import ConfigError, load_yaml, validate
 
 _FOLDERS = ("config", "workflow", "src")
-_MOST_LINES = 30  # of Snakemake's output, shown after a failure
+_LINES_BEFORE, _MOST_LINES = 4, 30  # of Snakemake's output about a failure
 # Temporary files of compiled code that another process is writing.
 _HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
@@ -144,7 +144,10 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
     if not process.returncode:
         return ""
     lines = [line for line in output.splitlines() if line.strip()]
-    return "\n".join(lines[-_MOST_LINES:])
+    # other jobs go on after a failure, so that its reason may be far from the end
+    errors = (i for i, line in enumerate(lines) if line.startswith("Error in "))
+    first = max(next(errors, len(lines) - _MOST_LINES + _LINES_BEFORE) - _LINES_BEFORE, 0)
+    return "\n".join(lines[first : first + _MOST_LINES])
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
@@ -152,12 +155,15 @@ def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch
     for part in _FOLDERS:  # including the caches of compiled kernels
         shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
     # files in the settings may be in other folders
-    others = CITATION, *crate.code, *config_files(folder, config), *own_data_files(folder, config)
-    for name in others:
+    data = set(own_data_files(folder, config))
+    for name in (CITATION, *crate.code, *config_files(folder, config), *data):
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+            if name in data:  # private rows are not copied
+                target.symlink_to(source.resolve())
+            else:
+                shutil.copy2(source, target)
     here = load_yaml(folder / CONFIG)
     mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
     place_of_data = str(folder.resolve() / mirror) if mirror else ""

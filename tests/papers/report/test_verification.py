@@ -243,6 +243,23 @@ def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
     _copy_project(crate, config, Path("."), tmp_path / "scratch")
     for name in ("docs/mine.yaml", "data/mine.yaml", "visits.csv"):
         assert (tmp_path / "scratch" / name).read_bytes() == Path(name).read_bytes()
+    # rows stay where they are, or a verification that is killed would leave a copy
+    assert (tmp_path / "scratch" / "visits.csv").is_symlink()
+
+
+def test_the_first_failure_is_shown_whatever_follows_it(tmp_path):
+    (tmp_path / "Snakefile").write_text(
+        'rule fails:\n    output: "out0"\n    log: "why.log"\n'
+        '    shell: "echo no such $((40 + 2)) > {log}; exit 1"\n'
+        + "".join(
+            f'rule works{i}:\n    output: "out{i}"\n    shell: "touch {{output}}"\n'
+            for i in range(1, 7)
+        )
+    )
+    said = _run_snakemake([f"out{i}" for i in range(7)], tmp_path)
+    assert "Error in rule fails" in said
+    assert "no such 42" in said  # in the log
+    assert len(said.splitlines()) <= 30
 
 
 def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):
