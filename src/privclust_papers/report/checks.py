@@ -370,12 +370,13 @@ def _estimate(
     if other is not None:
         kind = _DIFFERENCES.get(kind, "")
     if check.get("statistic") == "median":
+        units = "scenes" if SCENE in index.names else "trials"
         if SCENE in index.names:  # trials of a scene are not independent: their median counts once
             differences = differences.groupby(level=SCENE).median()
         values = differences.to_numpy()
         ends = partial(median_interval, values, kind=kind)
         value = float(np.median(values)) if len(values) else float("nan")
-        return Estimate(value, len(values), ends, at or {}, method)
+        return Estimate(value, len(values), ends, at or {}, method, units)
     values = differences.to_numpy()
     scenes = index.get_level_values(SCENE) if SCENE in index.names else None
 

@@ -23,10 +23,11 @@ class Estimate:
     """A mean (or median) over trials, its interval, and its point of the grid."""
 
     value: float
-    n: int  # trials
+    n: int  # trials, or other units
     ends: Callable[[float], tuple[float, float]]  # interval for a level such as 0.95
     at: Mapping[str, Any] = field(default_factory=dict)  # values of axes
     other: str = ""  # the method compared with
+    units: str = "trials"
 
     def negated(self) -> Estimate:
         """Return the difference with the opposite sign."""
@@ -111,10 +112,10 @@ def with_interval(estimate: Estimate, is_log: bool = False, digits: int = 3) -> 
     if is_log:
         value, *ends = np.exp([value, *ends])
     if np.isnan(ends).any():
-        few = "one trial" if estimate.n == 1 else f"{estimate.n} trials"
+        few = f"one {estimate.units[:-1]}" if estimate.n == 1 else f"{estimate.n} {estimate.units}"
         return f"{short(value, digits)} ({few}, no interval)"
     low, high = (short(end, digits) for end in ends)
-    return f"{short(value, digits)} (95 % interval {low} to {high}, {estimate.n} trials)"
+    return f"{short(value, digits)} (95 % interval {low} to {high}, {estimate.n} {estimate.units})"
 
 
 def higher_or_lower(estimate: Estimate, is_log: bool = False) -> str:

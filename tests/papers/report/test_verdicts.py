@@ -375,12 +375,13 @@ def test_a_median_counts_trials_of_a_scene_as_one():
     others = table["trial"] >= 9
     table.loc[others & (table["method"] == "a"), "error"] = 0.3
     check = {"against": ["b"], "statistic": "median"}
-    assert "lower by 0.1" in verdict({**LOWEST, **check}, {"e": table})["decided_by"]
+    by_trial = verdict({**LOWEST, **check}, {"e": table})["decided_by"]
+    assert "lower by 0.1" in by_trial
+    assert "12 trials)" in by_trial
     scenes = table["trial"].where(others, 0).astype(str)
-    assert (
-        "higher by 0.1"
-        in verdict({**LOWEST, **check}, {"e": table.assign(scene=scenes)})["decided_by"]
-    )
+    by_scene = verdict({**LOWEST, **check}, {"e": table.assign(scene=scenes)})["decided_by"]
+    assert "higher by 0.1" in by_scene
+    assert "4 scenes)" in by_scene
 
 
 def test_substitutes_and_missing_results_are_not_judged():
