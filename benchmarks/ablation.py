@@ -309,8 +309,11 @@ def shown(effects: pd.DataFrame) -> str:
 def measure(file: Path, how: argparse.Namespace) -> None:
     """Measure what the log does not have yet, and write it there, change by change."""
     always = STAGES["a last round"] if how.sketch_only else {}
-    data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+    settings = {"epsilons": [*how.epsilons], "seeds": how.seeds, "sketch_only": how.sketch_only}
+    if rows and (of_log := {name: rows[0].get(name) for name in settings}) != settings:
+        sys.exit(f"{file}: has losses of {of_log}, not of {settings}; name another log")
+    data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
     done = {(row["module"], row["names"], row["factor"]) for row in rows}
     changes = [("", [], 1.0), *plan(read(file), how.each, how.sketch_only, how.only)]
     if not done:
@@ -319,7 +322,7 @@ def measure(file: Path, how: argparse.Namespace) -> None:
         key = module, " ".join(names), factor
         if key in done:
             continue
-        row = dict(zip(("module", "names", "factor"), key, strict=True))
+        row = dict(zip(("module", "names", "factor"), key, strict=True)) | settings
         try:
             is_stage = module == "stage"
             with (
