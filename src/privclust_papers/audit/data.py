@@ -11,6 +11,7 @@ from privclust_audit.black_box import audit_mechanism
 from privclust_papers.audit.cases.audit_case import AuditCase
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.pipeline.words import AUDIT_VERDICTS, CLAIMANTS, VIOLATED
+from privclust_papers.settings.config import ConfigError
 
 SOURCE = "worst pairs"
 
@@ -23,6 +24,8 @@ def audit_trial(
     The point's ``cost`` is the share of the runs (or pairs of a search) of each case, above 0 and
     at most 1.
     """
+    if not 0.0 < point["cost"] <= 1.0:
+        raise ConfigError(f"cost: got {point['cost']!r}; it must be above 0 and at most 1")
     return TrialData(np.zeros((1, 1)), None, SOURCE, extra={"cost": float(point["cost"])})
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 from sklearn.utils import gen_batches
 
+MOST_STATES = 200_000
 _GRID_MULTIPLE = 6  # divides the grid's size, so that multiples of 30 degrees are on the grid
 _BLOCK_PAIRS = 2048  # pairs of angles per block
 
@@ -29,6 +30,7 @@ class ExactLines:
     The two lines are in random order. `angles` are the directions in radians, `counts` the numbers
     of rows in each; `start` is "random", for two uniform lines, or the angles of two lines;
     `n_angles` is the size of the grid on half a turn, None for 16 + 10 sqrt(epsilon n), rounded up.
+    Raises a ValueError for counts with more than 200,000 values, which would take much memory.
 
     See Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     eqs. (10) to (12).
@@ -43,6 +45,8 @@ class ExactLines:
         n_angles: int | None = None,
     ) -> None:
         directions, counts = np.asarray(angles, dtype=float), np.asarray(counts, dtype=np.int64)
+        if (states := math.prod(int(count) + 1 for count in counts)) > MOST_STATES:
+            raise ValueError(f"counts must take at most {MOST_STATES:,} values, got {states:,}")
         if n_angles is None:
             n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * counts.sum()))
             n_angles += -n_angles % _GRID_MULTIPLE

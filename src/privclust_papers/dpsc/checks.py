@@ -14,6 +14,7 @@ from privclust_papers.settings.config import ConfigError
 
 _SPREAD = 0.1  # standard deviation of the angles of rows about a line, in radians
 _SHAPES = ("lines", "circle")
+_MOST_ROWS = 7  # of an exact chain: its matrix has 4^n entries
 
 
 def circle_trial(
@@ -67,6 +68,8 @@ def chain_trial(
     without a unique optimum.
     """
     n, rng = point["n_samples"], streams.get("data")
+    if not 1 <= n <= _MOST_ROWS:
+        raise ConfigError(f"n_samples: got {n}; it must be from 1 to {_MOST_ROWS}")
     if point["shape"] == "lines":
         angles = 0.5 * np.pi * (np.arange(n) % 2) + rng.normal(scale=_SPREAD, size=n)
     elif point["shape"] == "circle":

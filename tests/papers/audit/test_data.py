@@ -26,7 +26,7 @@ from privclust_papers.audit.cases.subspaces import OrderOfSubspaces
 from privclust_papers.audit.cases.user_method import OwnMethod
 from privclust_papers.pipeline.experiment import experiments_of
 from privclust_papers.pipeline.runner import TrialStreams
-from privclust_papers.settings.config import load_yaml, validate
+from privclust_papers.settings.config import ConfigError, load_yaml, validate
 from privclust_papers.settings.dotted import load_object
 
 CONFIG = load_yaml("config/papers/audit/paper.yaml")
@@ -167,6 +167,12 @@ def test_surprises(verdict, is_private, surprise):
     found = audits.evaluate_audit(None, outputs)
     assert found["is_surprise"] == surprise
     assert (found["excess"], found["shortfall"]) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize("cost", [0.0, 1.5])
+def test_costs_that_are_no_share(cost):
+    with pytest.raises(ConfigError, match=f"cost: got {cost}; it must be above 0 and at most 1"):
+        audits.audit_trial({"cost": cost}, 0, None, None)
 
 
 # --- classes that have no case of their own ----------------------------------------------------

@@ -86,3 +86,9 @@ def test_losses_of_randomised_response():
 def test_delta_is_of_the_worse_direction():
     first, second = np.array([0.5, 0.5, 0.0]), np.array([0.4, 0.4, 0.2])
     assert least_delta(first, second, 1.0) == least_delta(second, first, 1.0) == pytest.approx(0.2)
+
+
+def test_too_many_counts_are_refused():
+    """They would take the memory of the machine."""
+    with pytest.raises(ValueError, match="counts must take at most 200,000 values, got 1,002,001"):
+        ExactLines([0.0, 1.0], [1000, 1000], 1.0)

@@ -51,6 +51,13 @@ def chain(shape, init, epsilon):
     return data, outputs
 
 
+@pytest.mark.parametrize("n", [0, 8])
+def test_chains_of_too_many_rows_are_refused(n):
+    point = {**CHAIN, "shape": "circle", "n_samples": n}
+    with pytest.raises(ConfigError, match=f"n_samples: got {n}; it must be from 1 to 7"):
+        subspaces_checks.chain_trial(point, 0, streams(point), None)
+
+
 @pytest.mark.parametrize("shape", ["lines", "circle"])
 def test_rows_of_chains(shape):
     data, _ = chain(shape, "random", 1.0)
