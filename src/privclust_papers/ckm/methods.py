@@ -38,6 +38,7 @@ setting is public: the paper's mixtures have unit covariances.
 NORM2 = 0.35
 r"""The paper's :math:`\delta`, its value of :math:`\|z\|^2` in eq. (7)."""
 
+_PAPER_ROWS = 10**7  # n in Section 6
 _SNR_TOLERANCE = 0.1  # relative change of an SNR that rounding r to an integer may cause
 # least SNR m / (k d) and m / (k d) at which the paper calls recovery successful
 _SUCCESS_SNR, _SUCCESS_FACTOR = 100.0, 10.0
@@ -223,13 +224,14 @@ def kmeans_on_devices(
     on one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
     Returns ``centers`` (n_clusters, n_features); ``of_masks``, the variance that masks add to a
-    sketch relative to that of its noise, by eq. (6) (NaN for Gaussian noise); ``regime``, see
+    sketch relative to that of its noise, by eq. (6) at the paper's n = 10^7, so that no verdict
+    depends on the number of rows (NaN for Gaussian noise); ``regime``, see
     `privclust_papers.ckm.data.budget_regime`.
     """
     if delta > 0.0 and n_devices > 1:
         raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")
     sketching = Sketching(data, streams, m_factor, **decoding)
-    n, m = sketching.n_samples, sketching.n_frequencies
+    m = sketching.n_frequencies
     r = round(alpha_r * m)
 
     def noisy(sketch: Sketch, noise: np.random.Generator) -> Sketch:
@@ -247,7 +249,7 @@ def kmeans_on_devices(
     of_masks = math.nan
     if not delta:
         # eq. (6): masks add (1 / alpha_r - 1) / n to the variance, noise sigma_xi^2 / (alpha_r n)
-        sigma_xi = corrected_sigma_xi(r / m, m, max(n // n_devices, 1), epsilon)
+        sigma_xi = corrected_sigma_xi(r / m, m, _PAPER_ROWS // n_devices, epsilon)
         of_masks = (1.0 - r / m) / sigma_xi**2
     return {
         "centers": sketching.centers(r, noisy),
