@@ -32,7 +32,7 @@ from privclust.records.notation import USUAL, Notation
 
 _ROWS = 1 << 16  # rows read at a time
 _FIELDS = 1 << 13  # fields of a text read at a time
-_LEAST_LINES = 16  # if it is wide: each column of a part has a cost of its own
+_LEAST_LINES = 64  # if it is wide: each column of a part has a cost of its own
 _BUFFER_BYTES = 1 << 20  # bytes of a Parquet file read at a time
 _USUAL_FIELD = 1 << 16
 _MARK = "\ufeff"  # byte order mark at the start of a text
