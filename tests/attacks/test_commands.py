@@ -405,6 +405,27 @@ def test_the_same_records_or_sums_in_another_file(run):
 
 
 @pytest.mark.attack(
+    claim="Nothing is told of a public sample that contains the private records.",
+    before="It was refused after the variance, or an error with their largest difference.",
+    now="It is refused first, whatever its format; the variance is told after all files are read.",
+)
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("records", [X, 1e-200 * X, 1e200 * X, np.full((9, 3), np.nan)])
+def test_a_public_sample_that_is_private(run, records, grouped):
+    frame = pd.DataFrame(records, columns=list("abc")).assign(who=np.arange(len(records)) // 3)
+    for name in ("x.csv", "copy.csv", "other.csv.gz"):
+        frame.to_csv(name, index=False)
+    columns = ("--columns", "a,b,c", *(("--groups", "who") if grouped else ()))
+    drawn = ("--frequencies", "20", "--seed", "3", "--epsilon", "1", "--seed-noise", "7")
+    for sample in ("x.csv", "copy.csv", "other.csv.gz"):
+        with_sample = (*drawn, "--public-sample", sample, *columns)
+        code, out, err = run("sketch", "x.csv", "-o", "s.h5", *with_sample)
+        assert (code, out, "name a public sample" in err) == (1, "", True), err
+        assert not re.search("estimated|largest|no records", err)
+        assert not Path("s.h5").exists()
+
+
+@pytest.mark.attack(
     claim="Refusals are worded by privclust.",
     before="--epsilon 1e-300 printed OpenDP's text: 'scale (inf) must be finite'.",
     now="The message says that noise of that scale is not representable because epsilon is too "

@@ -98,13 +98,15 @@ def check_columns(files: list[Records], n_features: int, needed_by: str) -> None
 
 
 class Twins:
-    """Refuse the same records in another format or compression, before any release."""
+    """Refuse a copy of records, in any format or compression, before any release.
+
+    With groups only a copy of the public sample is refused: a person's mean stays the same.
+    """
 
     def __init__(self, sample: Records | None) -> None:
         self._sample, self._names = None, {}
         if sample is not None:
-            for _ in self.watched(sample):
-                pass
+            self.check([sample])
             self._sample = sample.name
 
     def watched(self, file: Records) -> Iterator[Piece]:
@@ -127,19 +129,33 @@ class Twins:
             reason = "and records that are added twice are protected half as well; name each once"
         raise ValueError(f"{file.name}: has the same records as {twin}, {reason}")
 
+    def check(self, files: list[Records]) -> None:
+        """Read files only to raise that ValueError."""
+        for file in files:
+            for _ in self.watched(file):
+                pass
 
-def check_distinct(paths: list[str]) -> None:
+
+def check_distinct(paths: list[str], public_sample: str | None) -> None:
     """Refuse a file that is named twice, whatever it contains; `Twins` finds copies."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
-        status = os.stat(path)
-        file = status.st_dev, status.st_ino
-        if file in seen:
+        if twin := seen.get(_inode(path)):
             raise ValueError(
-                f"{path}: is the same file as {seen[file]}; a record that is added twice has half "
-                "the promised protection: name each file once"
+                f"{path}: is the same file as {twin}; a record that is added twice has half the "
+                "promised protection: name each file once"
             )
-        seen[file] = path
+        seen[_inode(path)] = path
+    if public_sample is not None and (twin := seen.get(_inode(public_sample))):
+        raise ValueError(
+            f"{public_sample}: is the same file as {twin}, and the variance would reveal its "
+            "records without noise; name a public sample"
+        )
+
+
+def _inode(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 class Tally:

@@ -189,23 +189,28 @@ def _run(args) -> None:
     encoder = _encoder(args)
     files = [records_of(file, args, encoder, args.groups) for file in args.files]
     hides_number = args.epsilon is not None and args.neighbours == "add_remove"
-    check_distinct([*args.files, *([args.public_sample] if args.public_sample else [])])
+    check_distinct(args.files, args.public_sample)
+    sample = None if args.public_sample is None else public_sample(args, encoder)
+    watches = sample is not None or (len(files) > 1 and args.groups is None)
+    seen = Twins(sample) if watches else None
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
-    sketcher = sketcher_type(args, files[0].n_features, encoder)
+    try:
+        sketcher = sketcher_type(args, files[0].n_features, encoder)
+    except ValueError:
+        if seen is not None and sample is not None:  # the message may tell of private records
+            seen.check(files)
+        raise
     check_columns(files, sketcher.n_features, sketcher.needed_by)
     if args.budget is not None:  # charged at release, which may be hours later
         ledger.check(_promise(args, sketcher, encoder))
     _check_room(args.output, sketcher)
-    seen = None
-    counts_twice = len(files) > 1 and args.groups is None
-    if args.public_sample is not None or counts_twice:
-        sample = None if args.public_sample is None else public_sample(args, encoder)
-        seen = Twins(sample)
     tally = Tally(None if encoder is None else len(encoder.columns))
     if args.groups is not None:
         add_persons(files, sketcher, seen, tally)
     else:
         add_records(files, sketcher, seen, tally, tells_number=not hides_number)
+    if sample is not None:  # which is not private, as all files were compared with it
+        say(f"variance estimated on the public sample: {sketcher.variance:.6g}")
     if not (hides_number or tally.n_rows):
         raise ValueError(f"{files[0].name}: no records in {_all_of(files)}")
     if args.epsilon is None and args.groups is None and tally.n_left_out == tally.n_rows:

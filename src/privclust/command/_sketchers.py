@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from privclust.command._records import first_rows, public_sample
-from privclust.command.output import say
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 
@@ -24,7 +23,7 @@ class FeatureSketcher:
         from privclust.sketches import FeatureSums, secret_mask_seed
 
         self._args = args
-        self.frequencies, n_measurements = _frequencies(args, n_features, encoder)
+        self.frequencies, n_measurements, self.variance = _frequencies(args, n_features, encoder)
         m = self.frequencies.shape[1]
         if args.groups is not None and (n_measurements or m) < m:
             raise ValueError(
@@ -94,6 +93,7 @@ class MomentSketcher:
 
     needed_by = "the first file"
     any_record = "of a record with infinite entries, only these count"
+    variance = None
 
     def __init__(self, args, n_features: int, encoder) -> None:
         from privclust.sketches.moment_release import check_size, default_degree
@@ -144,13 +144,16 @@ def unit_of_records(args) -> str:
 
 
 def _frequencies(args, n_features: int, encoder):
-    """Return frequencies (n_features, m) and the number of measurements."""
+    """Return frequencies (n_features, m), the number of measurements, and the variance, if known.
+
+    The variance is not printed: the public sample may yet turn out to be private.
+    """
     from privclust.sketches import Sketch, draw_frequencies, estimate_variance
     from privclust.sketches._base import MOST_BYTES
 
     if args.like is not None:
         like = Sketch.load(args.like)
-        return like.frequencies, args.measurements or like.n_measurements
+        return like.frequencies, args.measurements or like.n_measurements, None
     most = MOST_BYTES // (8 * (n_features + 4))
     if args.frequencies > most:
         raise ValueError(
@@ -161,9 +164,8 @@ def _frequencies(args, n_features: int, encoder):
     if variance is None:
         sample = first_rows(public_sample(args, encoder), n_features)
         variance = estimate_variance(sample, random_state=args.seed)
-        say(f"variance estimated on the public sample: {variance:.6g}")
     law: Any = args.law or LAWS[0]
     frequencies = draw_frequencies(
         n_features, args.frequencies, variance=variance, law=law, random_state=args.seed
     )
-    return frequencies, args.measurements
+    return frequencies, args.measurements, variance

@@ -111,7 +111,11 @@ def cache_features(
         if pixels is not None:
             content["pixels"] = small_pixels(images, pixels)
         save_features(path, **content, about=parameters, inputs=inputs)
-    return features_of(hdf5.read(path, KIND, parameters, remedy=hdf5.RUN_AGAIN), path)
+    found = hdf5.read(path, KIND, parameters, remedy=hdf5.RUN_AGAIN)
+    skipped = found.parameters.get("skipped")  # by version 0.1.0, if not by the caller
+    if skipped and "skipped" not in parameters:
+        raise hdf5.FileError(f"{path}: was made without {len(skipped)} images{hdf5.RUN_AGAIN}")
+    return features_of(found, path)
 
 
 def _labels(arrays: Mapping[str, np.ndarray], n_images: int) -> dict[str, np.ndarray]:

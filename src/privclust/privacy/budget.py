@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import multiprocessing
 import os
 import secrets
 import sys
@@ -410,8 +411,9 @@ def _tell_workers() -> None:
     else:
         os.environ.pop(_VARIABLE, None)
     # Workers that joblib keeps alive have read the environment at their start: unless restarted,
-    # they would fit without a ledger.
-    if "joblib" in sys.modules:
+    # they would fit without a ledger. Without children there are none, and the call would start a
+    # process of its own.
+    if "joblib" in sys.modules and multiprocessing.active_children():
         with contextlib.suppress(ImportError, OSError):  # without semaphores there are no workers
             from joblib.externals.loky import get_reusable_executor
 

@@ -6,6 +6,7 @@ float32; otherwise they are in float64, to which each entry is rounded separatel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -48,10 +49,11 @@ def check_columns(schema: Any, columns: Sequence[str] | None) -> tuple[str, ...]
     names = tuple(schema.names if columns is None else columns)
     if not names:
         raise ReadingError("has no columns" if columns is None else "columns must be at least one")
+    named, present = Counter(names), Counter(schema.names)
     for name in names:
-        if names.count(name) > 1 or schema.names.count(name) > 1:
+        if named[name] > 1 or present[name] > 1:
             raise ReadingError(f"there are two columns {excerpt(name)!r}")
-        if name not in schema.names:
+        if name not in present:
             known = excerpt(", ".join(schema.names))
             raise ReadingError(f"there is no column {excerpt(name)!r} among {known}")
     return names

@@ -141,7 +141,8 @@ def chunks(
         Names of the columns to read from a Parquet, Arrow or CSV file; None for all.
     label : str or None
         Name of a column of a CSV or Parquet file that is not part of the records, such as the
-        person of each: text or whole numbers, returned in the chunks' `labels`.
+        person of each: text or whole numbers, returned in the chunks' `labels`. A missing one is
+        None there and no error, whatever `strict` is.
     strict : bool
         False: no entry causes an error, for callers with their own rule for such entries. Chunks
         then contain the NaN and infinity of records. A field of a CSV file that is missing or no
@@ -279,14 +280,26 @@ def _npy(path: Path, chunk_size: int | None) -> Chunks:
         if file.read(len(_NPY_SIGNATURE)) != _NPY_SIGNATURE:
             raise ReadingError(f"{path}: is no .npy file, whatever its name says")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        table = _NpyTable(path)
     except ValueError:  # NumPy's message may suggest to trust the file
         raise ReadingError(
             f"{path}: holds no whole array of numbers: it is damaged, or of objects"
         ) from None
-    records = _from_table(str(path), array, chunk_size)
-    records._pieces = map(np.array, records._pieces)  # chunks can be written to, as others can
-    return records
+    return _from_table(str(path), table, chunk_size)
+
+
+class _NpyTable:
+    """An array in a file, mapped anew for each slice: pages of earlier ones are released."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.shape = self._mapped().shape
+
+    def _mapped(self) -> np.ndarray:
+        return np.load(self._path, mmap_mode="r", allow_pickle=False)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return np.array(self._mapped()[rows])
 
 
 def _table_file(

@@ -31,7 +31,8 @@ from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
 from privclust.records.notation import USUAL, Notation
 
 _ROWS = 1 << 16  # rows read at a time
-_FIELDS = 1 << 13  # most fields of a text read at a time
+_FIELDS = 1 << 13  # fields of a text read at a time
+_LEAST_LINES = 64  # if it is wide: each column of a part has a cost of its own
 _BUFFER_BYTES = 1 << 20  # bytes of a Parquet file read at a time
 _USUAL_FIELD = 1 << 16
 _MARK = "\ufeff"  # byte order mark at the start of a text
@@ -241,18 +242,19 @@ class TextFile(TableFile):
                 )
 
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
-        n_lines = min(n_rows, max(1, _FIELDS // len(self.names)))
+        n_lines = min(n_rows, max(_LEAST_LINES, _FIELDS // len(self.names)))
+        place_of = {name: place for place, name in enumerate(self.names)}
+        places = {name: place_of[name] for name in names}
         with self._opened() as file:
             file.readline()
-            while len(part := self._part(itertools.islice(file, n_lines), names)):
+            while len(part := self._part(itertools.islice(file, n_lines), places)):
                 yield part
 
-    def _part(self, lines: Iterable[str], names: Sequence[str]) -> _Lines:
-        """Return columns of lines, as texts of Arrow."""
+    def _part(self, lines: Iterable[str], places: Mapping[str, int]) -> _Lines:
+        """Return columns of lines by their places, as texts of Arrow."""
         pyarrow = require("pyarrow", "CSV files")
         rows, columns = [self._fields(line) for line in lines], {}
-        for name in names:
-            place = self.names.index(name)
+        for name, place in places.items():
             texts = pyarrow.array([row[place] for row in rows], pyarrow.string())
             columns[name] = column_of_texts(texts, self._notation)
         return _Lines(columns, len(rows))

@@ -12,6 +12,7 @@ from scipy import stats
 from privclust.mixtures import (
     MixtureParameters,
     PlanSettings,
+    PrivateGaussianMixture,
     expected_statistics,
     perturbations,
     responsibilities,
@@ -186,6 +187,41 @@ def test_without_noise_it_is_the_m_step(kind, project, d):
         assert not acted.any()
         for value, expected in zip(found_parameters, m_step(X, parameters, *prior), strict=True):
             np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
+@pytest.mark.parametrize(
+    ("variant", "noise"),
+    [
+        ("corrected", "joint"),
+        ("corrected", "laplace"),
+        ("corrected", "gaussian"),
+        ("paper", "laplace"),
+    ],
+)
+def test_a_fit_of_map_without_noise_to_speak_of_repeats_the_m_step(variant, noise, kind):
+    if (variant, kind) == ("paper", "diag"):
+        pytest.skip("the paper has no diagonal covariances")
+    X, found = mixture(kind)
+    start = {f"{name}_init": getattr(found, name) for name in ("weights", "means", "covariances")}
+    private = PrivateGaussianMixture(
+        3,
+        covariance_type=kind,
+        variant=variant,
+        mean_noise=noise,
+        estimate="map",
+        epsilon=1e12,
+        accounting="cdp",
+        norm_bound=1.0,
+        max_iter=5,
+        random_state=0,
+        **start,
+    ).fit(X)
+    for _ in range(5):
+        found = MixtureParameters(*m_step(X, found, 2.0, 1.0, 8.0, 0.1), kind)
+    for name in ("weights_", "means_", "covariances_"):
+        expected = getattr(found, name.rstrip("_"))
+        np.testing.assert_allclose(getattr(private, name), expected, rtol=0, atol=1e-5)
 
 
 def test_without_second_moments_there_are_no_covariances():

@@ -3,6 +3,8 @@
 import doctest
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -187,3 +189,19 @@ def test_the_example_of_the_page_is_so():
     results = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert results.attempted > 5
     assert results.failed == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs the children of a process")
+def test_an_open_ledger_starts_no_process():
+    code = """
+import os, sklearn.cluster
+from privclust.privacy import Budget
+with Budget(epsilon=1.0):
+    pass
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    raise SystemExit(0)
+raise SystemExit(1)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

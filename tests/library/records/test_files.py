@@ -112,3 +112,23 @@ def test_types_of_arrow_are_read(kind):
 def test_nested_columns_are_refused_as_a_type():
     with pytest.raises(ReadingError, match="not categories"):
         TableEncoder({"c": ["a", "b"]}).transform(pa.table({"c": [["a"], ["b"]]}))
+
+
+def test_places_of_columns_are_found_once_and_parts_of_wide_texts_have_lines(tmp_path):
+    class Names(tuple):
+        n_searches = 0
+
+        def index(self, *args):
+            Names.n_searches += 1
+            return super().index(*args)
+
+    n_columns = 5_000
+    header = ",".join(f"c{j}" for j in range(n_columns))
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join([header, *[",".join(["1"] * n_columns)] * 40]) + "\n")
+    table = open_table(path)
+    table.names = Names(table.names)
+    parts = list(table.batches(table.names))
+    assert sum(map(len, parts)) == 40
+    assert len(parts) <= 3
+    assert Names.n_searches <= n_columns

@@ -368,3 +368,16 @@ def test_memory_is_that_of_a_chunk(tmp_path, name):
     tracemalloc.stop()
     assert rows == n
     assert peak < (8 if name == "x.csv" else 4) * chunk_bytes + 300_000
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs Linux's /proc")
+def test_chunks_of_npy_leave_no_pages_in_memory(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones((1 << 20, 8)))  # 64 megabytes
+
+    def mapped():
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("RssFile"))
+
+    before = mapped()
+    assert max(mapped() - before for _ in chunks(path)) < 32 << 10  # kilobytes
