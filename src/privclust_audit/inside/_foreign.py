@@ -113,7 +113,8 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
 
     Recorded are generators made by ``numpy.random.default_rng`` within the block, the functions of
     ``numpy.random``, and called measurements of OpenDP. Not recorded: generators made otherwise or
-    before, samplers that a module imported by their own name, other samplers.
+    before, samplers that a module imported by their own name, other samplers. A location is the
+    value before noise, unless it is Python's 0.
     """
     with ExitStack() as patches:
         made = np.random.default_rng
@@ -145,7 +146,7 @@ def _recorded(recorder, name, original):
             np.asarray(given.get(key, default), dtype=np.float64)
             for key, default in (("scale", 1.0), ("loc", 0.0))
         )
-        is_value = loc.ndim > 0 or isinstance(given.get("loc"), np.generic) or loc != 0.0
+        is_value = type(given.get("loc", 0.0)) not in (int, float) or loc != 0.0
         value = np.array(np.broadcast_to(loc, np.shape(drawn)))
         draw = _Draw.of(recorder, f"NumPy's {name}", scale, drawn - value if is_value else drawn)
         return draw.released(value, draw, drawn) if is_value else draw

@@ -196,3 +196,14 @@ def test_constant_noise_is_named_though_a_fit_asks_for_its_truth():
 
     (violation,) = inspect_pair(fit, X, Y, samplers=True).violations
     assert violation.kind == "noise"
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float64, lambda count: [count], lambda c: (c,)])
+def test_a_location_that_is_zero_is_a_value(form):
+    def count(rows):
+        return np.random.default_rng().laplace(form(float((rows > 0.6).sum())), 1.0)
+
+    for pair in ((X, Y), (Y, X)):
+        report = inspect_pair(count, *pair, samplers=True, epsilon=1.0)
+        assert report.verdict == "nothing found"
+        assert report.cost == 1.0
