@@ -103,6 +103,11 @@ class _SeenGenerator(np.random.Generator):
         for name in _OF_A_LAW:
             setattr(self, name, _named(recorder, name, getattr(plain, name)))
 
+    def spawn(self, n_children):
+        return [
+            _SeenGenerator(each, self._recorder) for each in self.bit_generator.spawn(n_children)
+        ]
+
     def __deepcopy__(self, memo):
         return _SeenGenerator(copy.deepcopy(self.bit_generator, memo), self._recorder)
 

@@ -207,3 +207,13 @@ def test_a_location_that_is_zero_is_a_value(form):
         report = inspect_pair(count, *pair, samplers=True, epsilon=1.0)
         assert report.verdict == "nothing found"
         assert report.cost == 1.0
+
+
+def test_children_of_a_generator_are_recorded():
+    def fit(rows, rng):
+        first, second = rng.spawn(2)
+        return rows.sum() + first.laplace(), rows.sum() + second.laplace()
+
+    report = inspect_pair(fit, X, Y, samplers=True, epsilon=1.5)
+    assert report.verdict == "nothing found"
+    assert report.cost == 1.5
