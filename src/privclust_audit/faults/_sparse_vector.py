@@ -46,21 +46,26 @@ def _with_value(marks, answers):
     return np.hstack([marks, told]).astype(np.float32)
 
 
-def _marks(*of_noise):
+def _marks(name, *of_noise):
     """Return a mechanism that releases the marks of `_compared`."""
-    return batched(lambda data, rng, n: _compared(data, rng, n, *of_noise)[0])
+
+    def marks(data, rng, n):
+        return _compared(data, rng, n, *of_noise)[0]
+
+    marks.__name__ = name
+    return batched(marks)
 
 
 # half of the budget for the threshold, half for the answers
-svt_1 = _marks(2.0 / _CLAIM, 4.0 / _CLAIM, 1)
+svt_1 = _marks("svt_1", 2.0 / _CLAIM, 4.0 / _CLAIM, 1)
 # the same for two answers above, with new noise for the threshold after the first
-svt_2 = _marks(4.0 / _CLAIM, 8.0 / _CLAIM, 2, 4.0 / _CLAIM)
+svt_2 = _marks("svt_2", 4.0 / _CLAIM, 8.0 / _CLAIM, 2, 4.0 / _CLAIM)
 # too little noise for the answers: it does not grow with their number
-svt_4 = _marks(4.0 / _CLAIM, 4.0 / (3.0 * _CLAIM), 1)
+svt_4 = _marks("svt_4", 4.0 / _CLAIM, 4.0 / (3.0 * _CLAIM), 1)
 # no noise for the answers, and no end
-svt_5 = _marks(2.0 / _CLAIM, 0.0)
+svt_5 = _marks("svt_5", 2.0 / _CLAIM, 0.0)
 # noise for the answers, but no end
-svt_6 = _marks(2.0 / _CLAIM, 2.0 / _CLAIM)
+svt_6 = _marks("svt_6", 2.0 / _CLAIM, 2.0 / _CLAIM)
 
 
 @batched

@@ -28,15 +28,20 @@ HISTOGRAM_UPSIDE_DOWN = LaplaceNoise(_itself, _CLAIM)
 # --- report noisy max -------------------------------------------------------------------------
 
 
-def _index_of_largest(scale):
-    """Return the index of the largest answer with Laplace noise."""
-    return batched(lambda data, rng, n: rng.laplace(data, scale, (n, len(data))).argmax(axis=1))
+def _index_of_largest(name, scale):
+    """Return a mechanism: the index of the largest answer with Laplace noise."""
+
+    def index(data, rng, n):
+        return rng.laplace(data, scale, (n, len(data))).argmax(axis=1)
+
+    index.__name__ = name
+    return batched(index)
 
 
-noisy_max = _index_of_largest(2.0 / _CLAIM)
+noisy_max = _index_of_largest("noisy_max", 2.0 / _CLAIM)
 # noise for answers that all change in one direction, although they may change in both
-noisy_max_half_noise = _index_of_largest(1.0)
-noisy_max_whole_noise = _index_of_largest(2.0)
+noisy_max_half_noise = _index_of_largest("noisy_max_half_noise", 1.0)
+noisy_max_whole_noise = _index_of_largest("noisy_max_whole_noise", 2.0)
 
 
 @batched

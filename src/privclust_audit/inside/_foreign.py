@@ -17,7 +17,6 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from privclust_audit.inside._recorder import Recorder
 
@@ -31,58 +30,46 @@ _SAMPLERS: dict[str, tuple[str, ...]] = {
 _OF_A_LAW = ("random", "uniform", "choice", "binomial", "geometric", "poisson", "multinomial")
 
 
-class _Draw(NDArrayOperatorsMixin):
-    """Noise with NumPy's operators; the first value to which it is added is recorded.
+class _Draw(np.ndarray):
+    """Noise; the first value to which it is added is recorded.
 
-    A multiple of it is another draw. Every other operation has its numbers only, so that it stays
-    among the loose draws.
+    A multiple of it is another draw. Views, copies and results of every other operation have its
+    numbers only, so that it stays among the loose draws.
     """
 
-    def __init__(self, recorder, name, scale, numbers):
-        self._recorder, self._name, self._scale, self._numbers = recorder, name, scale, numbers
-        self._is_loose = True
+    _is_loose = False
+
+    @classmethod
+    def of(cls, recorder, name, scale, numbers):
+        """Return numbers as a loose draw."""
+        draw = np.asarray(numbers).view(cls)
+        draw._recorder, draw._name, draw._scale, draw._is_loose = recorder, name, scale, True
         recorder.loose.append(name)
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self._numbers, dtype=dtype)
-
-    def __reduce_ex__(self, protocol):  # copies and pickles have its numbers only
-        return self._numbers.__reduce_ex__(protocol)
-
-    def __getattr__(self, name):
-        return getattr(self._numbers, name)
-
-    def __getitem__(self, key):
-        return self._numbers[key]
-
-    def __len__(self):
-        return len(self._numbers)
-
-    def __float__(self):
-        return float(self._numbers)
+        return draw
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         plain = [_plain(each) for each in inputs]
         if out is not None:
             kwargs["out"] = tuple(map(_plain, out))
+            plain = copy.deepcopy(plain)  # the result may overwrite an input
         result = getattr(ufunc, method)(*plain, **kwargs)
         loose = [each for each in inputs if isinstance(each, _Draw) and each._is_loose]
         if method != "__call__" or len(loose) != 1:
             return result
         (draw,) = loose
+        i = 0 if inputs[0] is draw else 1
         if ufunc in (np.add, np.subtract):
-            (value,) = [one for one, each in zip(plain, inputs, strict=True) if each is not draw]
-            result = draw.released(np.array(value, dtype=np.float64), result)
+            result = draw.released(np.array(plain[1 - i], dtype=np.float64), plain[i], result)
             if out is not None:  # a replay returns another number
                 np.copyto(kwargs["out"][0], result)
                 result = kwargs["out"][0]
-        elif ufunc in (np.multiply, np.negative) or (ufunc is np.true_divide and inputs[0] is draw):
-            scale = ufunc(*(draw._scale if each is draw else _plain(each) for each in inputs))
+        elif ufunc in (np.multiply, np.negative) or (ufunc is np.true_divide and i == 0):
+            plain[i] = draw._scale
             draw._settle()
-            result = _Draw(draw._recorder, draw._name, scale, result)
+            result = _Draw.of(draw._recorder, draw._name, ufunc(*plain), result)
         return result
 
-    def released(self, value, released):
+    def released(self, value, noise, released):
         """Record that the value became the released one."""
         self._settle()
         return self._recorder.record(
@@ -92,7 +79,7 @@ class _Draw(NDArrayOperatorsMixin):
             value=value,
             weight=1.0,
             result=released,
-            noise=np.array(self._numbers),
+            noise=np.array(noise),
         )
 
     def _settle(self):
@@ -101,7 +88,7 @@ class _Draw(NDArrayOperatorsMixin):
 
 
 def _plain(thing):
-    return thing._numbers if isinstance(thing, _Draw) else thing
+    return thing.view(np.ndarray) if isinstance(thing, _Draw) else thing
 
 
 class _SeenGenerator(np.random.Generator):
@@ -116,6 +103,11 @@ class _SeenGenerator(np.random.Generator):
         for name in _OF_A_LAW:
             setattr(self, name, _named(recorder, name, getattr(plain, name)))
 
+    def spawn(self, n_children):
+        return [
+            _SeenGenerator(each, self._recorder) for each in self.bit_generator.spawn(n_children)
+        ]
+
     def __deepcopy__(self, memo):
         return _SeenGenerator(copy.deepcopy(self.bit_generator, memo), self._recorder)
 
@@ -126,7 +118,8 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
 
     Recorded are generators made by ``numpy.random.default_rng`` within the block, the functions of
     ``numpy.random``, and called measurements of OpenDP. Not recorded: generators made otherwise or
-    before, samplers that a module imported by their own name, other samplers.
+    before, samplers that a module imported by their own name, other samplers. A location is the
+    value before noise, unless it is Python's 0.
     """
     with ExitStack() as patches:
         made = np.random.default_rng
@@ -158,10 +151,10 @@ def _recorded(recorder, name, original):
             np.asarray(given.get(key, default), dtype=np.float64)
             for key, default in (("scale", 1.0), ("loc", 0.0))
         )
-        is_value = loc.ndim > 0 or isinstance(given.get("loc"), np.generic) or loc != 0.0
+        is_value = type(given.get("loc", 0.0)) not in (int, float) or loc != 0.0
         value = np.array(np.broadcast_to(loc, np.shape(drawn)))
-        draw = _Draw(recorder, f"NumPy's {name}", scale, np.asarray(drawn - value))
-        return draw.released(value, drawn) if is_value else draw
+        draw = _Draw.of(recorder, f"NumPy's {name}", scale, drawn - value if is_value else drawn)
+        return draw.released(value, draw, drawn) if is_value else draw
 
     return sampler
 

@@ -38,6 +38,14 @@ def test_a_fault_says_what_it_is_and_runs(name):
             assert np.shape(one) == np.shape(first)[1:]
 
 
+def test_mechanisms_are_called_by_their_names():
+    """Messages of an audit name the mechanism that raised."""
+    made = [one for fault in FAULTS.values() for one in (fault.mechanism, fault.twin)]
+    assert not [one for one in made if "<" in getattr(one, "__qualname__", "")]
+    for name in ("noisy_max", "noisy_max_half_noise", *(f"svt_{i}" for i in range(1, 7))):
+        assert FAULTS[name].mechanism.__qualname__ == name
+
+
 @pytest.mark.parametrize("name", WITH_DENSITY)
 def test_densities_are_those_of_the_outputs(name):
     """Runs on one data set, weighed by the ratio of densities, are as likely as on the other.

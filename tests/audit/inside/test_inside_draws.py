@@ -1,0 +1,219 @@
+"""A recorded draw of NumPy is an array like any other, until it is added to a value."""
+
+import copy
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privclust_audit.inside import inspect_pair
+
+X = np.array([[0.25], [0.5], [0.75]])
+Y = np.array([[0.25], [0.5], [0.0]])
+
+
+def assigned(noise):
+    noise[..., 0] = 2.0
+    return noise
+
+
+def mirrored(noise):
+    noise[0, 1] = noise[1, 0]
+    return noise
+
+
+def in_place(change):
+    def changed(noise):
+        change(noise)
+        return noise
+
+    return changed
+
+
+def by_base(noise):
+    np.asarray(noise)[...] = 1.0
+    return noise
+
+
+def reshaped(noise):
+    noise.shape = (-1, 1)
+    return noise
+
+
+def entries(noise):
+    whole = np.zeros(noise.shape)
+    whole[...] = noise
+    return whole
+
+
+OPERATIONS = {
+    "stored": lambda noise: noise,
+    "in a list": lambda noise: [noise, (noise,)],
+    "in an object": lambda noise: vars(SimpleNamespace(noise_=noise)),
+    "is an array": lambda noise: isinstance(noise, np.ndarray),
+    "assigned": assigned,
+    "mirrored": mirrored,
+    "filled": in_place(lambda noise: noise.fill(3.0)),
+    "sorted": in_place(lambda noise: noise.sort()),
+    "by its base": by_base,
+    "by copyto": in_place(lambda noise: np.copyto(noise, 1.0)),
+    "by putmask": in_place(lambda noise: np.putmask(noise, noise > 0, 0.5)),
+    "by add.at": in_place(lambda noise: np.add.at(noise, 0, 1.0)),
+    "reshaped in place": reshaped,
+    "shuffled": lambda noise: np.random.default_rng(1).permutation(noise),
+    "shuffled in place": in_place(lambda noise: np.random.default_rng(1).shuffle(noise)),
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "bool": bool,
+    "not": lambda noise: not noise,
+    "format": lambda noise: f"{noise:.2f}",
+    "str": str,
+    "index": lambda noise: [1, 2, 3][noise],
+    "less": lambda noise: noise < 0.1,
+    "at most a list": lambda noise: noise <= [0.1] * 3,
+    "equal": lambda noise: noise == noise[..., 0],
+    "hash": hash,
+    "len": len,
+    "list": list,
+    "reversed": lambda noise: list(reversed(noise)),
+    "tolist": lambda noise: noise.tolist(),
+    "contains": lambda noise: 0.0 in noise,
+    "entry": lambda noise: noise[0],
+    "mask": lambda noise: noise[noise > 0],
+    "unpacked": lambda noise: max(*noise),
+    "array": np.array,
+    "as bytes": lambda noise: bytes(memoryview(noise)),
+    "sum": np.sum,
+    "mean": lambda noise: noise.mean(axis=0),
+    "square": lambda noise: noise**2,
+    "absolute": abs,
+    "matrix product": lambda noise: noise @ noise,
+    "norm": np.linalg.norm,
+    "where": lambda noise: np.where(noise > 0, noise, 0.0),
+    "concatenate": lambda noise: np.concatenate([noise, np.zeros_like(noise)]),
+    "outer": lambda noise: np.multiply.outer(noise, noise),
+    "into another": lambda noise: np.abs(noise, out=np.empty_like(noise)),
+    "dot into it": lambda noise: np.dot(np.eye(2), np.ones((2, 2)), out=noise),
+    "into itself": lambda noise: np.fmax(np.zeros(noise.shape), noise, out=noise),
+    "set as entries": entries,
+    "copy": copy.copy,
+    "deepcopy": lambda noise: copy.deepcopy({"noise": noise}),
+    "pickle": lambda noise: pickle.loads(pickle.dumps(noise)),
+    "reshape": lambda noise: noise.reshape(-1),
+    "transpose": lambda noise: noise.T,
+    "astype": lambda noise: noise.astype(np.float32),
+    "attributes": lambda noise: (noise.shape, noise.ndim, noise.size, noise.dtype.str),
+}
+
+
+def total_of(rows):
+    return float(rows.clip(0.0, 1.0).sum())
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 100),
+    shape=st.sampled_from([(), (3,), (2, 2)]),
+    sampler=st.sampled_from(["laplace", "normal", "standard_normal", "exponential"]),
+)
+def test_a_recorded_draw_does_what_an_array_does(name, seed, shape, sampler):
+    """Any result or error is as without a record, and the draw is recorded afterwards."""
+
+    def fit(rows):
+        noise = getattr(np.random.default_rng(seed), sampler)(size=shape)
+        try:
+            kept = OPERATIONS[name](noise)
+        except (TypeError, ValueError, IndexError) as error:
+            kept = type(error).__name__
+        return copy.deepcopy(kept), total_of(rows) + noise, kept
+
+    report = inspect_pair(fit, X, Y, samplers=True)
+    assert report.violations == ()
+    assert [change.size for change in report.changes] == [0.75]
+    np.testing.assert_equal(report.runs[0].output, fit(X))
+    assert report.verdict == "nothing found"
+
+
+def keeping(rows):
+    noise = np.random.laplace(size=2)  # noqa: NPY002
+    return {"noise_": noise, "sum_": rows.sum(axis=0) + noise}
+
+
+def added_in_place(rows, rng):
+    total = rows.sum(axis=0)
+    total += rng.laplace(size=1)
+    return total
+
+
+def adding_in_place(rows, rng):
+    noise = rng.laplace(size=1)
+    noise += rows.sum(axis=0)
+    return noise
+
+
+def added_into_it(rows, rng):
+    noise = rng.laplace(size=1)
+    np.add(rows.sum(axis=0), noise, out=noise)
+    return noise
+
+
+def test_a_kept_draw_is_compared_by_its_numbers():
+    report = inspect_pair(keeping, X, Y, samplers=True)
+    assert report.verdict == "nothing found"
+    assert len(report.changes) == 1
+
+
+@pytest.mark.parametrize("fit", [added_in_place, adding_in_place, added_into_it])
+def test_the_value_is_that_before_noise_in_place(fit):
+    report = inspect_pair(fit, X, Y, samplers=True, quiet=True)
+    (release,) = report.runs[0].releases
+    assert release.value == 1.5
+    assert report.runs[0].output == 1.5
+    (release,) = inspect_pair(fit, X, Y, samplers=True).runs[0].releases
+    assert release.released == release.value + release.noise
+
+
+def test_a_draw_and_its_multiples_keep_their_kind_of_number():
+    def fit(rows):
+        rng = np.random.default_rng(0)
+        noise = rng.standard_normal(2, dtype=np.float32)
+        return noise, 2.0 * rng.laplace(size=1), 1j * rng.normal(size=1), rows.sum() + noise
+
+    np.testing.assert_equal(inspect_pair(fit, X, Y, samplers=True).runs[0].output, fit(X))
+    draw, *_ = inspect_pair(fit, X, Y, samplers=True).runs[0].output
+    assert draw.dtype == np.float32
+
+
+def test_constant_noise_is_named_though_a_fit_asks_for_its_truth():
+    def fit(rows, rng):
+        noise = np.random.default_rng(7).laplace()
+        return rows.sum() + noise if noise else 0.0
+
+    (violation,) = inspect_pair(fit, X, Y, samplers=True).violations
+    assert violation.kind == "noise"
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.float64, lambda count: [count], lambda c: (c,)])
+def test_a_location_that_is_zero_is_a_value(form):
+    def count(rows):
+        return np.random.default_rng().laplace(form(float((rows > 0.6).sum())), 1.0)
+
+    for pair in ((X, Y), (Y, X)):
+        report = inspect_pair(count, *pair, samplers=True, epsilon=1.0)
+        assert report.verdict == "nothing found"
+        assert report.cost == 1.0
+
+
+def test_children_of_a_generator_are_recorded():
+    def fit(rows, rng):
+        first, second = rng.spawn(2)
+        return rows.sum() + first.laplace(), rows.sum() + second.laplace()
+
+    report = inspect_pair(fit, X, Y, samplers=True, epsilon=1.5)
+    assert report.verdict == "nothing found"
+    assert report.cost == 1.5
