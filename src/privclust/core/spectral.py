@@ -6,6 +6,8 @@ from operator import itemgetter
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,6 +16,7 @@ from privclust.core.warn import warn_caller
 
 _N_STARTS, _MAX_ITER = 20, 300  # of k-means
 _LEAST_KRYLOV = 2000  # vertices from which Lanczos is faster than a factorisation
+_LEAST_EDGE = 1e-10  # normalised weight of an edge that joins components
 
 
 def spectral_clustering(
@@ -170,15 +173,22 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 
 
 def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k)."""
+    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k).
+
+    Lanczos may miss some of several equal eigenvalues, as components have them, and still converge.
+    """
     size = len(matrix)
-    if size >= _LEAST_KRYLOV:
+    if size >= _LEAST_KRYLOV and _is_connected(matrix):
         start = np.random.default_rng(0).standard_normal(size)
         try:
             return eigsh(matrix, n_vectors, which="LA", v0=start)[1]
         except ArpackError:  # no convergence without a gap
             pass
     return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]
+
+
+def _is_connected(matrix: np.ndarray) -> bool:
+    return connected_components(csr_array(matrix > _LEAST_EDGE), directed=False)[0] == 1
 
 
 def _normalised_affinity(affinity: np.ndarray) -> np.ndarray:

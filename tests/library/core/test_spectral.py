@@ -66,6 +66,22 @@ def test_many_vertices_give_what_a_factorisation_gives(monkeypatch, noise, is_sp
     assert segmentation_error(same, labels) == 0.0
 
 
+@pytest.mark.parametrize("weight", [0.0, 1e-14])
+def test_many_components_are_all_found(weight):
+    """Without edges between them, or one from each to the next: equal eigenvalues, to rounding."""
+    n_blocks, size = 20, 105
+    affinity, y = blocks([size] * n_blocks, 0.0)
+    kept = np.random.default_rng(1).uniform(size=affinity.shape) < 0.05
+    affinity *= kept | kept.T
+    firsts = size * np.arange(1, n_blocks)
+    affinity[firsts, firsts - 1] = affinity[firsts - 1, firsts] = weight
+    matrix = spectral._normalised_affinity(affinity)
+    found = spectral._leading_vectors(matrix, n_blocks)
+    np.testing.assert_allclose(found.T @ matrix @ found, np.eye(n_blocks), rtol=0, atol=1e-10)
+    labels = spectral_clustering(affinity, n_blocks, np.random.default_rng(0))
+    assert segmentation_error(y, labels) == 0.0
+
+
 def test_vertices_without_convergence_are_factorised(monkeypatch):
     affinity, y = blocks([20, 20], 0.01)
 
