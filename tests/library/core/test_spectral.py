@@ -82,6 +82,16 @@ def test_many_components_are_all_found(weight):
     assert segmentation_error(y, labels) == 0.0
 
 
+def test_equal_parts_of_one_component_are_all_found():
+    rng = np.random.default_rng(0)
+    part = rng.uniform(size=(105, 105)) * (rng.uniform(size=(105, 105)) < 0.05)
+    affinity = np.kron(np.eye(20), part + part.T) + 0.01 * np.kron(np.ones((20, 20)), np.eye(105))
+    matrix = spectral._normalised_affinity(affinity)
+    found = spectral._leading_vectors(matrix, 20)
+    whole = eigh(matrix, subset_by_index=[2080, 2099])[1]
+    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=0, atol=1e-8)
+
+
 def test_vertices_without_convergence_are_factorised(monkeypatch):
     affinity, y = blocks([20, 20], 0.01)
 
