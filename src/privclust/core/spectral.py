@@ -6,7 +6,7 @@ from operator import itemgetter
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.lloyd import lloyd, nearest_center, plus_plus
@@ -14,6 +14,7 @@ from privclust.core.warn import warn_caller
 
 _N_STARTS, _MAX_ITER = 20, 300  # of k-means
 _LEAST_KRYLOV = 2000  # vertices from which Lanczos is faster than a factorisation
+_TOLERANCE, _ROUNDING = 1e-3, 1e-8  # of a missed eigenvalue: relative; how much larger it must be
 
 
 def spectral_clustering(
@@ -170,12 +171,25 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 
 
 def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k)."""
+    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k).
+
+    Lanczos may converge although it misses some of several equal eigenvalues, which components
+    have. If a larger one remains after those that it found, the matrix is factorised.
+    """
     size = len(matrix)
     if size >= _LEAST_KRYLOV:
-        start = np.random.default_rng(0).standard_normal(size)
+        starts = np.random.default_rng(0).standard_normal((2, size))
         try:
-            return eigsh(matrix, n_vectors, which="LA", v0=start)[1]
+            values, vectors = eigsh(matrix, n_vectors, which="LA", v0=starts[0])
+            lowered = vectors * (values + 2.0)  # what was found has eigenvalue -2 in `others`
+            others = LinearOperator(
+                matrix.shape, lambda x: matrix @ x - lowered @ (vectors.T @ x), dtype=np.float64
+            )
+            missed = eigsh(
+                others, 1, which="LA", v0=starts[1], tol=_TOLERANCE, return_eigenvectors=False
+            )
+            if missed[0] <= values.min() + _ROUNDING:
+                return vectors
         except ArpackError:  # no convergence without a gap
             pass
     return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]

@@ -346,8 +346,8 @@ class PrivateMail(LabelledEmbedding):
             return
         self._series = series_terms(*self.start_.shape[::-1])
         self._values = label_range(self.classes_)
-        kernel = self._weights(self._public).astype(np.float64)
-        np.fill_diagonal(kernel, 1.0)
+        kernel = self._weights(self._public)
+        np.fill_diagonal(kernel, 0.0)
         kind = ClassRows if self.obfuscate else QueryRow
         self._rows = kind(
             kernel, self._y, self._values, self.start_,

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from privclust.embedding._smlq import FLOORS, LabelLaplacian, first_iterate, label_matrix
+from privclust.embedding._smlq import (
+    FLOORS,
+    LabelLaplacian,
+    first_iterate,
+    kernel_dot,
+    label_matrix,
+)
 from privclust.embedding._smlq_sensitivity import exchanged_sensitivity, proved_sensitivity
 
 _MAX_LABELS = 4096  # weights between all labels are kept as a matrix
@@ -24,14 +30,14 @@ def label_range(classes: np.ndarray) -> np.ndarray:
 class QueryRow:
     """The query as one row after the public rows.
 
-    `kernel` (n, n) is that of the public rows, with ones on its diagonal.
+    `kernel` (n, n) is that of the public rows, with zeros on its diagonal.
     """
 
     def __init__(self, kernel, y, values, start, *, alpha, width, variant) -> None:
         self._start, self._width, self._floor = start, width, FLOORS.get(variant, 0.0)
         self.matrix = label_matrix(values, variant, width)
-        others = kernel - np.eye(len(y))
-        self._degrees, self._products = others.sum(axis=1), others @ start[: len(y)]
+        self._degrees = kernel.sum(axis=1, dtype=np.float64)
+        self._products = kernel_dot(kernel, start[: len(y)])
         self._classes = np.append(np.searchsorted(values, y), 0)
         self._labelled = np.array(
             [
@@ -86,8 +92,8 @@ class ClassRows:
         self._unlabelled[len(y) :] = -1
         self._by_class, self._counts = np.argsort(places, kind="stable"), np.bincount(places)
         self._first = np.cumsum(self._counts) - self._counts
-        others = kernel - np.eye(len(y))
-        self._degrees, self._products = others.sum(axis=1), others @ start[: len(y)]
+        self._degrees = kernel.sum(axis=1, dtype=np.float64)
+        self._products = kernel_dot(kernel, start[: len(y)])
 
     def classes(self, label: int | None) -> np.ndarray:
         """Return the labels of all rows as indices into `values`; for None, -1 for class rows."""
@@ -104,7 +110,8 @@ class ClassRows:
         places = np.searchsorted(self._classes[self._n_public :], labels)
         dummies = self.draw(len(weights), rng)
         for row, chosen, place, image in zip(weights, dummies, places, columns, strict=True):
-            public = self._kernel[chosen]
+            public = self._kernel[chosen].astype(np.float64, copy=False)
+            public[np.arange(len(chosen)), chosen] = 1.0
             among = public[:, chosen]
             public[place] = row
             among[place] = among[:, place] = row[chosen]

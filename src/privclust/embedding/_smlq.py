@@ -319,10 +319,13 @@ class FeatureLaplacian:
 
     def dot(self, Z: np.ndarray) -> np.ndarray:
         """Return the Laplacian times Z, shape (n, k)."""
-        # by stripes, so that a kernel in single precision is not copied to double as a whole
-        stripes = gen_batches(len(self._kernel), _STRIPE_ROWS)
-        products = [self._kernel[rows].astype(np.float64, copy=False) @ Z for rows in stripes]
-        return self.degrees[:, None] * Z - np.vstack(products)
+        return self.degrees[:, None] * Z - kernel_dot(self._kernel, Z)
+
+
+def kernel_dot(kernel: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return a kernel times Z in double precision, without such a copy of the whole kernel."""
+    stripes = gen_batches(len(kernel), _STRIPE_ROWS)
+    return np.vstack([kernel[rows].astype(np.float64, copy=False) @ Z for rows in stripes])
 
 
 def first_iterate(

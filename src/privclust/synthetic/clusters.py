@@ -144,12 +144,11 @@ class MixtureRows:
 
     def _rows(self, rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
         drawn = rng.standard_normal((len(labels), self.n_features))
-        factors = self._factors[labels]
-        if factors.ndim == 1:
-            return self.centers[labels] + factors[:, None] * drawn
+        if self._factors.ndim == 1:
+            return self.centers[labels] + self._factors[labels, None] * drawn
         moves = np.zeros(drawn.shape)
         for j in range(self.n_features):  # a row has the same bits with any others
-            moves += factors[:, :, j] * drawn[:, j, None]
+            moves += self._factors[labels, :, j] * drawn[:, j, None]
         return self.centers[labels] + moves
 
 

@@ -66,6 +66,32 @@ def test_many_vertices_give_what_a_factorisation_gives(monkeypatch, noise, is_sp
     assert segmentation_error(same, labels) == 0.0
 
 
+@pytest.mark.parametrize("weight", [0.0, 1e-14])
+def test_many_components_are_all_found(weight):
+    """Without edges between them, or one from each to the next: equal eigenvalues, to rounding."""
+    n_blocks, size = 20, 105
+    affinity, y = blocks([size] * n_blocks, 0.0)
+    kept = np.random.default_rng(1).uniform(size=affinity.shape) < 0.05
+    affinity *= kept | kept.T
+    firsts = size * np.arange(1, n_blocks)
+    affinity[firsts, firsts - 1] = affinity[firsts - 1, firsts] = weight
+    matrix = spectral._normalised_affinity(affinity)
+    found = spectral._leading_vectors(matrix, n_blocks)
+    np.testing.assert_allclose(found.T @ matrix @ found, np.eye(n_blocks), rtol=0, atol=1e-10)
+    labels = spectral_clustering(affinity, n_blocks, np.random.default_rng(0))
+    assert segmentation_error(y, labels) == 0.0
+
+
+def test_equal_parts_of_one_component_are_all_found():
+    rng = np.random.default_rng(0)
+    part = rng.uniform(size=(105, 105)) * (rng.uniform(size=(105, 105)) < 0.05)
+    affinity = np.kron(np.eye(20), part + part.T) + 0.01 * np.kron(np.ones((20, 20)), np.eye(105))
+    matrix = spectral._normalised_affinity(affinity)
+    found = spectral._leading_vectors(matrix, 20)
+    whole = eigh(matrix, subset_by_index=[2080, 2099])[1]
+    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=0, atol=1e-8)
+
+
 def test_vertices_without_convergence_are_factorised(monkeypatch):
     affinity, y = blocks([20, 20], 0.01)
 

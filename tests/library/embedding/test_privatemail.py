@@ -302,6 +302,7 @@ def test_proved_sensitivity_is_not_passed(variant, n_public, sigma, alpha, most)
     start = rng.normal(size=(n_public + 1, 2))
     width = {"paper": sigma, "code": sigma**2}[variant]
     kernel = np.exp(-((rows[:, None] - rows) ** 2).sum(axis=2) / width)
+    np.fill_diagonal(kernel, 0.0)
     settings = {"alpha": alpha, "width": width, "variant": variant}
     bound = QueryRow(kernel, y, np.arange(3), start, **settings).sensitivity(1.0)
     params = {"sigma": sigma, "alpha": alpha}

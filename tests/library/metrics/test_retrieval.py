@@ -44,6 +44,14 @@ def test_ties_go_in_order_of_the_gallery():
     assert nearest(X[:1], X, 3).tolist() == [[0, 1, 2]]
 
 
+def test_a_hit_whose_distance_overflows_is_the_hit():
+    far, labels = 1e200, [1, 2, 5, 5]
+    gallery = [[0.0], [far], [-far], [-far]]
+    assert hit_ranks([[far]], gallery, [5], labels).tolist() == [2]
+    assert hit_ranks([[far]], gallery, [5], labels, own=[2]).tolist() == [2]
+    assert hit_ranks([[far]], gallery, [6], labels).tolist() == [4]
+
+
 def test_tiny_embeddings_far_from_the_origin_keep_their_order():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 1000, size=(200, 2)).astype(float), rng.integers(4, size=200)

@@ -5,8 +5,10 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
+from privclust.core import spectral
 from privclust.metrics import segmentation_error
 from privclust.segmentation import SSC
+from privclust.synthetic.subspaces import random_subspaces
 
 TIGHT = {"n_clusters": 2, "tol": 1e-9, "max_iter": 200_000, "random_state": 0}
 
@@ -113,3 +115,10 @@ def test_columns_do_not_depend_on_those_iterated_with_them(monkeypatch, alpha):
     np.testing.assert_allclose(parts.coefficients_, together.coefficients_, atol=1e-12)
     with pytest.warns(ConvergenceWarning, match="^28 of 28 columns did not reach"):
         SSC(2, alpha=alpha, max_iter=1).fit(X)
+
+
+def test_subspaces_without_noise_are_told_apart(monkeypatch):
+    """The graph has a component for each, also where Lanczos is faster for other graphs."""
+    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 400)
+    X, y = random_subspaces(14, 2, 30, 60, np.random.default_rng(0))
+    assert segmentation_error(y, SSC(30, random_state=0).fit(X).labels_) == 0.0

@@ -20,6 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.utils import gen_batches
 
 from privclust.sketches._harmonics import n_moments
 from privclust.subspaces.moments._features import (
@@ -44,6 +45,7 @@ _LEAST_SPREAD = 1e-3  # least eigenvalue of a factor, relative to its mean
 _SHAPE = 0.3  # relative deviation of moments of rows of norm 1 from those of factors
 _MOST_STEPS, _HALVINGS, _LEAST_GAIN = 12, 8, 1e-3  # Gauss-Newton steps; halvings; gain in cost
 _DRAWS_PER_FEATURE, _LEAST_DRAWS = 20, 4000  # rows drawn for the covariance of features
+_BLOCK_ROWS = 500  # drawn rows whose features are in memory together
 
 
 class Likelihood:
@@ -71,8 +73,13 @@ class Likelihood:
         """Include the covariance of the mean of a union's rows from now on."""
         size = len(self._data)
         rows = union.draw(max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * size), rng)
-        features = np.concatenate([row_features(rows, degree) for degree in self.degrees])
-        covariance = np.cov(features, bias=True) / self.n_samples
+        total, products = np.zeros(size), np.zeros((size, size))
+        for block in gen_batches(len(rows), _BLOCK_ROWS):
+            features = np.concatenate([row_features(rows[block], deg) for deg in self.degrees])
+            total += features.sum(axis=1)
+            products += features @ features.T
+        mean = total / len(rows)
+        covariance = (products / len(rows) - np.outer(mean, mean)) / self.n_samples
         covariance[np.diag_indices(size)] += self._noise**2
         if not self.is_even:
             shapes = self._shapes(union)

@@ -93,6 +93,17 @@ def test_information_in_closed_form_is_that_of_derivatives(is_even):
     assert got == pytest.approx(wanted, abs=1e-9 * np.abs(wanted).max())
 
 
+def test_the_covariance_of_features_is_that_of_drawn_rows():
+    union, rng = random_union(is_even=True), np.random.default_rng(3)
+    likelihood = Likelihood(random_means(), {2: 1e-6, 4: 1e-6}, 1000.0)
+    likelihood.whiten(union, np.random.default_rng(3))
+    rows = union.draw(4000, rng)
+    features = np.concatenate([row_features(rows, degree) for degree in (2, 4)])
+    wanted = np.cov(features, bias=True) / 1000.0 + 1e-12 * np.eye(len(features))
+    got = likelihood._triangle @ likelihood._triangle.T
+    assert got == pytest.approx(wanted, abs=1e-12 * np.abs(wanted).max())
+
+
 def test_spreads_within_subspaces_are_refined():
     """From even spreads to those that the features are of, as if there were hardly any noise."""
     union = random_union(is_even=False)
