@@ -236,7 +236,9 @@ def test_the_readmes_command_leads_to_a_report(command_in_folder):
     assert code == 0, err
     centers = pd.read_csv("out/centers.csv").sort_values("age")
     expected = [[33, 90_000], [68, 30_000]]
-    np.testing.assert_allclose(centers[["age", "income"]], expected, rtol=0.05)
+    off = np.abs(centers[["age", "income"]].to_numpy() - expected)
+    # noise is drawn anew: six stated errors, exceeded by chance in one run of 10^8
+    assert (off < 6 * centers[["age error", "income error"]].to_numpy()).all()
     assert "one group" in Path("out/report.html").read_text()
 
 

@@ -92,13 +92,13 @@ def test_the_sdist_is_the_whole_project(sdist):
 
 
 def test_links_of_the_long_description_lead_into_the_sdist(wheel, sdist):
-    """The package is on no index: README says that its links are to files of the sources."""
+    """The package is on no index: README is read in a clone, or in the sdist."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         text = archive.read(name).decode()
     head, _, description = text.partition("\n\n")
     assert "Description-Content-Type: text/markdown" in head
-    assert "lead to files of the source tree" in description
+    assert "Clone this repository" in description
     with tarfile.open(sdist) as archive:
         found = {name.partition("/")[2] for name in archive.getnames()}
     links = re.findall(r"\]\(([^)#]+)", description)
