@@ -405,9 +405,9 @@ def test_the_same_records_or_sums_in_another_file(run):
 
 
 @pytest.mark.attack(
-    claim="Nothing is told of a public sample that contains the private records.",
-    before="It was refused after the variance, or an error with their largest difference.",
-    now="It is refused first, whatever its format; the variance is told after all files are read.",
+    claim="If the public sample contains the private records, no statistic of it is printed.",
+    before="The variance, or their largest difference, was printed before the sample was refused.",
+    now="It is refused first, in any format. The variance is printed after all files are read.",
 )
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("records", [X, 1e-200 * X, 1e200 * X, np.full((9, 3), np.nan)])

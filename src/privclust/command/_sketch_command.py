@@ -197,7 +197,7 @@ def _run(args) -> None:
     try:
         sketcher = sketcher_type(args, files[0].n_features, encoder)
     except ValueError:
-        if seen is not None and sample is not None:  # the message may tell of private records
+        if seen is not None and sample is not None:  # the message may reveal private records
             seen.check(files)
         raise
     check_columns(files, sketcher.n_features, sketcher.needed_by)

@@ -190,25 +190,12 @@ def test_without_noise_it_is_the_m_step(kind, project, d):
 
 
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
-@pytest.mark.parametrize(
-    ("variant", "noise"),
-    [
-        ("corrected", "joint"),
-        ("corrected", "laplace"),
-        ("corrected", "gaussian"),
-        ("paper", "laplace"),
-    ],
-)
-def test_a_fit_of_map_without_noise_to_speak_of_repeats_the_m_step(variant, noise, kind):
-    if (variant, kind) == ("paper", "diag"):
-        pytest.skip("the paper has no diagonal covariances")
+def test_a_fit_of_map_almost_without_noise_repeats_the_m_step(kind):
     X, found = mixture(kind)
     start = {f"{name}_init": getattr(found, name) for name in ("weights", "means", "covariances")}
     private = PrivateGaussianMixture(
         3,
         covariance_type=kind,
-        variant=variant,
-        mean_noise=noise,
         estimate="map",
         epsilon=1e12,
         accounting="cdp",
@@ -219,9 +206,14 @@ def test_a_fit_of_map_without_noise_to_speak_of_repeats_the_m_step(variant, nois
     ).fit(X)
     for _ in range(5):
         found = MixtureParameters(*m_step(X, found, 2.0, 1.0, 8.0, 0.1), kind)
-    for name in ("weights_", "means_", "covariances_"):
-        expected = getattr(found, name.rstrip("_"))
-        np.testing.assert_allclose(getattr(private, name), expected, rtol=0, atol=1e-5)
+    settings = PlanSettings(X.shape[1], 3, 5, kind, "joint", "corrected", 1e-3)
+    scales = [part.scale for part in perturbations(settings, private.share_).values()]
+    # noise of ten deviations, five iterations, each at most doubling a difference
+    error = 10 * 2**5 * max(scales) / (len(X) * found.weights.min())
+    assert error < 1e-4
+    for name in ("weights", "means", "covariances"):
+        expected = getattr(found, name)
+        np.testing.assert_allclose(getattr(private, f"{name}_"), expected, rtol=0, atol=error)
 
 
 def test_without_second_moments_there_are_no_covariances():

@@ -39,7 +39,7 @@ from privclust.subspaces.moments.last_round import (
 )
 
 _AUTO = "auto"
-_ROUND = "rows beside decoded subspaces, one round"
+_ROUND = "rows outside decoded subspaces, one round"
 
 
 @dataclass(eq=False, repr=False)

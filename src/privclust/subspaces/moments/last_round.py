@@ -61,7 +61,7 @@ _RADII = tuple(float(r) for r in np.geomspace(0.01, 0.5, 6))  # simulated values
 _KAPPA = 0.5  # weight of the sums of f and g, as a fraction of r
 _MARGIN = 2.0**-16  # relative increase of the sensitivity that covers rounding
 # simulated fractions of a row's squared norm outside its subspace
-_BESIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))
+_SHARES_OUTSIDE = tuple(float(s) for s in np.geomspace(1e-4, 0.8, 14))
 _SCALES = 0.2, 2.0  # range of the sums of f, relative to those of the simulation
 _MOST_UNCLEAR = 0.25  # largest error of a detected subspace, relative to random ones
 _LEAST_GAP = 2.0  # least difference in cost to the next optimum, for detection
@@ -181,14 +181,14 @@ def _sums_of_rows(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> Fi
     """Return the sums of rows of equal weight."""
     k, d, q = decoded.subspaces.shape
     sums = np.zeros((k, (d - q) * q + 2), dtype=np.int64)
-    inside, beside = (rounded_columns(part) for part in (decoded.subspaces, decoded.complements))
+    inside, outside = (rounded_columns(part) for part in (decoded.subspaces, decoded.complements))
     for part in blocks(len(X), max(d * k, d * d)):
         rows = in_units(directions(X[part]), unit(1.0, d))
         labels = labels_by_subspace(rows, decoded.subspaces)
         for c in range(k):
             block = rows[labels == c]
             along = block @ inside[:, c * q : (c + 1) * q]
-            across = block @ beside[:, c * (d - q) : (c + 1) * (d - q)]
+            across = block @ outside[:, c * (d - q) : (c + 1) * (d - q)]
             total = np.zeros(sums.shape[1])
             _add_shortened(along, across, radius, total)
             sums[c] += FixedPoint.of_exact(total, SUM_BITS).integers
@@ -227,7 +227,7 @@ def combined(
 
     `sums` and `factors` are those of `released`.
     """
-    d, beside = decoded.complements.shape[1:]
+    d, n_outside = decoded.complements.shape[1:]
     n_rows = decoded.weights * n_samples
 
     def misfit(level: _Simulated) -> float:
@@ -235,7 +235,8 @@ def combined(
         return float((off**2).sum())
 
     # the share of squares outside the subspaces that fits the released f and g
-    levels = [_simulated(decoded, plan.radius, rng, part) for part in _BESIDE if part < beside / d]
+    shares = (share for share in _SHARES_OUTSIDE if share < n_outside / d)
+    levels = [_simulated(decoded, plan.radius, rng, share) for share in shares]
     here = min(levels, key=misfit)
     # the slope of f R in T is proportional to f: use the released sum of f, not the row count
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
@@ -269,7 +270,7 @@ def _simulated(
     decoded: DecodedSubspaces,
     radius: float,
     rng: np.random.Generator,
-    beside: float | None = None,
+    outside: float | None = None,
 ) -> _Simulated:
     """Return averages over rows of unions drawn from the posterior."""
     k, d, q = decoded.subspaces.shape
@@ -278,17 +279,17 @@ def _simulated(
     sums = np.zeros(tangents.shape)
     squares, factors = np.zeros((k, q)), np.zeros((k, 2))
     for u, tangent in enumerate(tangents):
-        rows = decoded.union.turned(tangent, decoded.complements).draw(_N_ROWS, rng, beside)
+        rows = decoded.union.turned(tangent, decoded.complements).draw(_N_ROWS, rng, outside)
         inside = (rows @ decoded.subspaces.transpose(1, 0, 2).reshape(d, k * q)).reshape(-1, k, q)
         labels = (inside**2).sum(axis=2).argmax(axis=1)
         for c in range(k):
             along, across = inside[labels == c, c], rows[labels == c] @ decoded.complements[c]
-            beside_squares = (across**2).sum(axis=1)
-            lengths = np.sqrt((along**2).sum(axis=1) * beside_squares)
+            outside_squares = (across**2).sum(axis=1)
+            lengths = np.sqrt((along**2).sum(axis=1) * outside_squares)
             f = radius / np.maximum(lengths, radius)
             weighted = f[:, None] * along
             sums[u, c] = across.T @ weighted / _N_ROWS
-            squares[c] += beside_squares @ weighted**2 / (d - q)
+            squares[c] += outside_squares @ weighted**2 / (d - q)
             factors[c] += f.sum(), np.minimum(lengths / radius, 1.0).sum()
     squares, factors = squares / (_N_ROWS * _N_UNIONS), factors / (_N_ROWS * _N_UNIONS)
     energy = (tangents**2).sum(axis=(0, 2))
@@ -313,8 +314,8 @@ def _weighed(
     squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
     precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
     deviations = np.sqrt(n_samples * simulated.squares / squares)
-    k, _, beside = decoded.complements.shape
-    shape = k, beside, slopes.shape[1]
+    k, _, n_outside = decoded.complements.shape
+    shape = k, n_outside, slopes.shape[1]
     of_noise, of_rows = (
         np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
     )

@@ -115,7 +115,7 @@ def test_no_row_moves_the_last_round_further_than_stated(radius):
     replaced = max(np.linalg.norm(a - b) for a in moved for b in moved)
     assert added <= last_round.sensitivity(radius, ADD).value
     assert replaced <= last_round.sensitivity(radius, REPLACE).value
-    assert replaced > 1.9 * radius  # opposite rows beside one subspace
+    assert replaced > 1.9 * radius  # opposite rows outside one subspace
 
 
 def test_a_row_s_share_of_the_last_round_is_its_own():
