@@ -57,7 +57,7 @@ def mechanisms(results: Results) -> Drawing:
         figure.legend(handles=_handles(), loc="outside lower center", ncols=4)
         caption(
             figure,
-            "Lower bounds on epsilon that an attack on one pair of neighbours proves, at 95 % "
+            "Lower bounds on epsilon that an attack on one pair of neighbours gives, at 95 % "
             "confidence. Violated (arrow): the true epsilon may be much larger, as an audit stops "
             "when it convicts. Consistent: no violation, and the attack reached at least half of "
             "the claim. An audit cannot prove privacy. On the right: seconds of CPU time.",
@@ -165,7 +165,7 @@ def sweeps(results: Results) -> Drawing:
             "Two lines, by the Gibbs sampler of the exponential mechanism at a claimed ε = "
             f"{trials['claimed_epsilon'].iloc[0]:g}, δ = 0, stopped after some sweeps; each panel "
             "has one pair of neighbours. Lines: the exact loss, by quadrature. Marks: the bound "
-            "that an attack proves at 95 % confidence, filled if it convicts by ε or by δ.",
+            "that an attack gives at 95 % confidence, filled if it convicts by ε or by δ.",
         )
     return Drawing(figure, sweeps_table(trials, results.arrays))
 

@@ -268,7 +268,7 @@ def fig3(results: Results) -> Drawing:
     equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_corrected", "dplloyd_pld"]
     panels = {
         "A  at the paper's nominal epsilon": nominal,
-        "A'  at equal privacy: (epsilon, 1e-6)-DP; DPLloyd, replace-one: (epsilon, 0)": equal,
+        "A'  at equal privacy: (epsilon, 1e-6)-DP; one curve with delta = 0": equal,
     }
     with canvas(9.5, 8.6, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
@@ -338,7 +338,8 @@ def table(results: Results) -> Drawing:
     points = [c for c in summary.columns if c not in _SUMMARY]
     wide = summary.pivot_table("mean", points, "metric", sort=False).reset_index()
     shown = wide.drop(columns="method")
-    return table_drawing(results, wide, shown, "", (_WIDTH, 0.6 + 0.24 * len(wide)))
+    text = "Each statement by its key; the text of its claim is in config/papers/dpem/claims.yaml."
+    return table_drawing(results, wide, shown, text, (_WIDTH, 0.8 + 0.24 * len(wide)))
 
 
 _SUMMARY = ("metric", "n", "mean", "median", "std", "se", "min", "max")
