@@ -14,7 +14,8 @@ from privclust.core.warn import warn_caller
 
 _N_STARTS, _MAX_ITER = 20, 300  # of k-means
 _LEAST_KRYLOV = 2000  # vertices from which Lanczos is faster than a factorisation
-_TOLERANCE, _ROUNDING = 1e-3, 1e-8  # of a missed eigenvalue: relative; how much larger it must be
+_TOLERANCE = 1e-3  # relative, of the search for a missed eigenvalue
+_ROUNDING = 1e-8  # an eigenvalue was missed if it is larger by more than this
 
 
 def spectral_clustering(

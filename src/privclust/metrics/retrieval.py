@@ -106,9 +106,8 @@ def hit_ranks(
     for rows, distances in _blocks(queries, gallery):
         is_other = places != own[rows, None]
         is_hit = is_other & (y_gallery == y_queries[rows, None])
-        first = np.where(is_hit, distances, np.inf).argmin(axis=1, keepdims=True)  # first of ties
-        is_right = np.take_along_axis(is_hit, first, axis=1)  # not if all distances are infinite
-        first = np.where(is_right, first, is_hit.argmax(axis=1, keepdims=True))
+        finite = np.minimum(distances, np.finfo(distances.dtype).max)  # squares may overflow
+        first = np.where(is_hit, finite, np.inf).argmin(axis=1, keepdims=True)  # first of ties
         least = np.take_along_axis(distances, first, axis=1)
         is_nearer = (distances < least) | ((distances == least) & (places < first))
         n_nearer = (is_nearer & is_other).sum(axis=1)

@@ -141,8 +141,8 @@ def chunks(
         Names of the columns to read from a Parquet, Arrow or CSV file; None for all.
     label : str or None
         Name of a column of a CSV or Parquet file that is not part of the records, such as the
-        person of each: text or whole numbers, returned in the chunks' `labels`. A missing one is
-        None there and no error, whatever `strict` is.
+        person of each: text or whole numbers, returned in the chunks' `labels`. A missing
+        label is None, and never an error, also with ``strict=True``.
     strict : bool
         False: no entry causes an error, for callers with their own rule for such entries. Chunks
         then contain the NaN and infinity of records. A field of a CSV file that is missing or no

@@ -224,12 +224,12 @@ def kmeans_on_devices(
     on one device. `alpha_r` is r / m; `m_factor` and `decoding` are those of `Sketching`.
 
     Returns ``centers`` (n_clusters, n_features); ``of_masks``, the variance that masks add to a
-    sketch relative to that of its noise, by eq. (6) at the paper's n = 10^7, so that no verdict
-    depends on the number of rows (NaN for Gaussian noise); ``regime``, see
+    sketch of the paper's 10^7 rows relative to that of its noise, by eq. (6), whatever the number
+    of rows here (NaN for Gaussian noise); ``regime``, see
     `privclust_papers.ckm.data.budget_regime`.
     """
     if delta > 0.0 and n_devices > 1:
-        raise ValueError(f"n_devices must be 1 with normal noise, got {n_devices}")
+        raise ValueError(f"n_devices must be 1 with Gaussian noise, got {n_devices}")
     sketching = Sketching(data, streams, m_factor, **decoding)
     m = sketching.n_frequencies
     r = round(alpha_r * m)

@@ -120,7 +120,7 @@ def inertia_of(X, labels):
 @pytest.mark.parametrize("n_clusters", [2, 3, 8])
 @pytest.mark.parametrize("spread", [1e-3, 0.3, 3.0])
 def test_k_means_is_as_good_as_scikit_learns(spread, n_clusters):
-    """The best of 20 starts exceeds the median of single starts with a probability of 2^-20."""
+    """The best of 20 starts exceeds the median start with a probability of at most 2^-20."""
     for n_samples in (12, 60, 400):
         rng = np.random.default_rng([n_samples, n_clusters, int(1000 * spread)])
         X = embedding(rng, n_samples, n_clusters, spread)

@@ -190,12 +190,14 @@ def test_without_noise_it_is_the_m_step(kind, project, d):
 
 
 @pytest.mark.parametrize("kind", ["spherical", "diag", "full"])
-def test_a_fit_of_map_almost_without_noise_repeats_the_m_step(kind):
+@pytest.mark.parametrize("noise", ["joint", "laplace", "gaussian"])
+def test_a_fit_of_map_almost_without_noise_repeats_the_m_step(noise, kind):
     X, found = mixture(kind)
     start = {f"{name}_init": getattr(found, name) for name in ("weights", "means", "covariances")}
     private = PrivateGaussianMixture(
         3,
         covariance_type=kind,
+        mean_noise=noise,
         estimate="map",
         epsilon=1e12,
         accounting="cdp",
@@ -206,7 +208,7 @@ def test_a_fit_of_map_almost_without_noise_repeats_the_m_step(kind):
     ).fit(X)
     for _ in range(5):
         found = MixtureParameters(*m_step(X, found, 2.0, 1.0, 8.0, 0.1), kind)
-    settings = PlanSettings(X.shape[1], 3, 5, kind, "joint", "corrected", 1e-3)
+    settings = PlanSettings(X.shape[1], 3, 5, kind, noise, "corrected", 1e-3)
     scales = [part.scale for part in perturbations(settings, private.share_).values()]
     # noise of ten deviations, five iterations, each at most doubling a difference
     error = 10 * 2**5 * max(scales) / (len(X) * found.weights.min())

@@ -377,7 +377,10 @@ def test_chunks_of_npy_leave_no_pages_in_memory(tmp_path):
 
     def mapped():
         with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("RssFile"))
+            return sum(int(line.split()[1]) for line in status if line.startswith("RssFile"))
+
+    if not mapped():
+        pytest.skip("this kernel does not count pages of files")
 
     before = mapped()
     assert max(mapped() - before for _ in chunks(path)) < 32 << 10  # kilobytes

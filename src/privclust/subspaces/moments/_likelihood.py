@@ -73,9 +73,12 @@ class Likelihood:
         """Include the covariance of the mean of a union's rows from now on."""
         size = len(self._data)
         rows = union.draw(max(_LEAST_DRAWS, _DRAWS_PER_FEATURE * size), rng)
-        total, products = np.zeros(size), np.zeros((size, size))
+        total, products, place = np.zeros(size), np.zeros((size, size)), None
         for block in gen_batches(len(rows), _BLOCK_ROWS):
             features = np.concatenate([row_features(rows[block], deg) for deg in self.degrees])
+            # about the mean of some rows, so that hardly any digits cancel below
+            place = features.mean(axis=1, keepdims=True) if place is None else place
+            features -= place
             total += features.sum(axis=1)
             products += features @ features.T
         mean = total / len(rows)

@@ -104,6 +104,15 @@ def test_the_covariance_of_features_is_that_of_drawn_rows():
     assert got == pytest.approx(wanted, abs=1e-12 * np.abs(wanted).max())
 
 
+def test_rows_of_a_line_hardly_without_noise():
+    """Their features vary along few directions, so nothing may be lost by cancellation."""
+    rng = np.random.default_rng(0)
+    line = np.array([0.1, 0.7, -0.5, 0.5])
+    rows = rng.choice([-1.0, 1.0], size=(20_000, 1)) * line
+    found = decode(MomentSketch.of(rows).release(1e11, 1e-5, random_state=0), 1, 1)
+    assert abs(found.subspaces[0, :, 0] @ line) > 1.0 - 1e-6
+
+
 def test_spreads_within_subspaces_are_refined():
     """From even spreads to those that the features are of, as if there were hardly any noise."""
     union = random_union(is_even=False)
