@@ -385,9 +385,11 @@ def test_tables_of_other_programs(run):
 
 
 @pytest.mark.attack(
-    claim="No record is added up twice.",
+    claim="No file's records are added up twice.",
     before="The same records in another format, or a copy of a sketch, were added twice.",
-    now="Both are refused, and so is a public sample that contains the private records.",
+    now="Both are refused, and so is a public sample with the records of a private file: the same "
+    "rows in the same order, as floats of 64 bits. Parts of a file, rounded numbers and several "
+    "files in one are not found.",
 )
 def test_the_same_records_or_sums_in_another_file(run):
     for name in FORMATS:
@@ -402,6 +404,36 @@ def test_the_same_records_or_sums_in_another_file(run):
     run("sketch", "x.npy", "-o", "a.h5", *options)
     Path("b.h5").write_bytes(Path("a.h5").read_bytes())
     refused(run("decode", "a.h5", "b.h5", "--clusters", "2"), "hold the same sums")
+
+
+@pytest.mark.attack(
+    claim="No file's records are added up twice, whichever forms its format has for a number.",
+    before="A copy in text was accepted if the array had a NaN from 0/0, or a zero with a sign.",
+    now="NaN and zero have one form when records are compared.",
+)
+def test_the_same_records_with_other_forms_of_numbers(run):
+    records = X.astype(np.float32).astype(float)
+    records[0] = [-0.0, -np.nan, 0.0]
+    write("odd.npy", records)
+    write("odd.csv", np.where(np.isnan(records), np.nan, records) + 0.0)
+    np.save("single.npy", records.astype(np.float32))
+    for name in ("odd.csv", "single.npy"):
+        refused(run("sketch", "odd.npy", name, "-o", "o.h5", *DRAWN), "has the same records as")
+
+
+@pytest.mark.attack(
+    claim="With groups, a message does not tell that two private files have the same records.",
+    before="With a public sample, equal records of other persons were refused as twins.",
+    now="They are accepted: only the public sample is compared with the files.",
+)
+def test_persons_with_the_same_records(run):
+    for name in ("a.csv", "b.csv", "pub.csv"):
+        frame = pd.DataFrame(X + (name == "pub.csv"), columns=list("abc"))
+        frame.assign(who=[f"{name}{i}" for i in range(len(X))]).to_csv(name, index=False)
+    drawn = ("--columns", "a,b,c", "--frequencies", "20", "--public-sample", "pub.csv")
+    terms = ("--groups", "who", "--epsilon", "1", "--seed", "3", "--seed-noise", "7")
+    code, _, err = run("sketch", "a.csv", "b.csv", "-o", "o.h5", *drawn, *terms)
+    assert code == 0, err
 
 
 @pytest.mark.attack(

@@ -98,13 +98,16 @@ def check_columns(files: list[Records], n_features: int, needed_by: str) -> None
 
 
 class Twins:
-    """Refuse a copy of records, in any format or compression, before any release.
+    """Refuse a copy of a file's records, in any format or compression, before any release.
 
-    With groups only a copy of the public sample is refused: a person's mean stays the same.
+    A copy has the same records in the same order, as floats of 64 bits. Parts of a file, files with
+    rounded numbers and several files in one are not found. Files are compared with the public
+    sample, and with `between_files` with one another. With groups they need not be: the mean of a
+    person's records stays the same if the records are repeated.
     """
 
-    def __init__(self, sample: Records | None) -> None:
-        self._sample, self._names = None, {}
+    def __init__(self, sample: Records | None, *, between_files: bool) -> None:
+        self._sample, self._names, self._between_files = None, {}, between_files
         if sample is not None:
             self.check([sample])
             self._sample = sample.name
@@ -115,13 +118,17 @@ class Twins:
 
         sha, empty = hashlib.sha256(), True
         for piece in file.pieces():
-            sha.update(np.ascontiguousarray(piece.rows, dtype="<f8").data)
+            # NaN and zero have several forms, which depend on the format
+            rows = np.where(np.isnan(piece.rows), np.nan, piece.rows) + 0.0
+            sha.update(np.ascontiguousarray(rows, dtype="<f8").data)
             empty = empty and not len(piece.rows)
             yield piece
         if empty:  # a message that two files are alike would reveal that both are empty
             return
-        twin = self._names.setdefault(sha.digest(), file.name)
-        if twin is file.name:
+        twin = self._names.get(sha.digest())
+        if self._between_files or self._sample is None:
+            self._names.setdefault(sha.digest(), file.name)
+        if twin is None:
             return
         if twin == self._sample:
             reason = "and the variance would reveal them without noise; name a public sample"
@@ -140,12 +147,12 @@ def check_distinct(paths: list[str], public_sample: str | None) -> None:
     """Refuse a file that is named twice, whatever it contains; `Twins` finds copies."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
-        if twin := seen.get(_inode(path)):
+        if twin := seen.get(inode := _inode(path)):
             raise ValueError(
                 f"{path}: is the same file as {twin}; a record that is added twice has half the "
                 "promised protection: name each file once"
             )
-        seen[_inode(path)] = path
+        seen[inode] = path
     if public_sample is not None and (twin := seen.get(_inode(public_sample))):
         raise ValueError(
             f"{public_sample}: is the same file as {twin}, and the variance would reveal its "
@@ -244,17 +251,13 @@ def public_sample(args, encoder) -> Records:
         return records_of(args.public_sample, args, encoder, None)
 
 
-def first_rows(sample: Records, n_features: int):
+def first_rows(sample: Records):
     """Return the first rows (n, n_features) without NaN of a public sample."""
     import numpy as np
 
     from privclust.privacy.groups import whole_rows
 
-    if sample.n_features != n_features:
-        raise ValueError(
-            f"{sample.name}: has {sample.n_features} columns, the records {n_features}"
-        )
-    kept, n_kept = [np.zeros((0, n_features))], 0
+    kept, n_kept = [np.zeros((0, sample.n_features))], 0
     for piece in sample.pieces():
         kept.append(piece.rows[whole_rows(piece.rows)])
         n_kept += len(kept[-1])

@@ -23,7 +23,13 @@ from privclust.command._records import (
     public_sample,
     records_of,
 )
-from privclust.command._sketchers import LAWS, FeatureSketcher, MomentSketcher, unit_of_records
+from privclust.command._sketchers import (
+    LAWS,
+    FeatureSketcher,
+    MomentSketcher,
+    SampleError,
+    unit_of_records,
+)
 from privclust.command.arguments import (
     add_command,
     add_epsilon_and_delta,
@@ -192,13 +198,13 @@ def _run(args) -> None:
     check_distinct(args.files, args.public_sample)
     sample = None if args.public_sample is None else public_sample(args, encoder)
     watches = sample is not None or (len(files) > 1 and args.groups is None)
-    seen = Twins(sample) if watches else None
+    seen = Twins(sample, between_files=args.groups is None) if watches else None
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
     try:
         sketcher = sketcher_type(args, files[0].n_features, encoder)
-    except ValueError:
-        if seen is not None and sample is not None:  # the message may reveal private records
-            seen.check(files)
+    except SampleError:  # its message reveals private records if the sample is a copy of them
+        say("all files are read, to compare them with the public sample")
+        seen.check(files)
         raise
     check_columns(files, sketcher.n_features, sketcher.needed_by)
     if args.budget is not None:  # charged at release, which may be hours later

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from privclust.command._records import first_rows, public_sample
+from privclust.command._records import check_columns, first_rows, public_sample
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
+
+
+class SampleError(ValueError):
+    """A message that depends on the records of the public sample, which may yet be private."""
 
 
 class FeatureSketcher:
@@ -160,12 +164,16 @@ def _frequencies(args, n_features: int, encoder):
             f"--frequencies {args.frequencies}: must be at most {most} for {n_features} columns, "
             f"as a sketch's file may hold {MOST_BYTES >> 30} GiB"
         )
-    variance = args.variance
-    if variance is None:
-        sample = first_rows(public_sample(args, encoder), n_features)
-        variance = estimate_variance(sample, random_state=args.seed)
     law: Any = args.law or LAWS[0]
-    frequencies = draw_frequencies(
-        n_features, args.frequencies, variance=variance, law=law, random_state=args.seed
-    )
+    how = {"law": law, "random_state": args.seed}
+    if args.variance is not None:
+        frequencies = draw_frequencies(n_features, args.frequencies, variance=args.variance, **how)
+        return frequencies, args.measurements, args.variance
+    sample = public_sample(args, encoder)
+    check_columns([sample], n_features, "the records")
+    try:
+        variance = estimate_variance(first_rows(sample), random_state=args.seed)
+        frequencies = draw_frequencies(n_features, args.frequencies, variance=variance, **how)
+    except ValueError as error:
+        raise SampleError(str(error)) from error
     return frequencies, args.measurements, variance

@@ -315,6 +315,7 @@ def _table_file(
         _check_header(table, columns, label)
     reader = RowReader(columns, groups=label).for_schema(table.schema)
     size = _rows(chunk_size, len(reader.columns))
+    places = {name: place for place, name in enumerate(table.names)}
     pieces = (
         reader.rows(part) if label is None else (reader.rows(part), column_of(part[label]).keys())
         for part in table.batches(reader.reads, size)
@@ -326,7 +327,7 @@ def _table_file(
         pieces,
         header=tuple(reader.columns),
         label=label,
-        _places=tuple(map(table.names.index, reader.columns)),
+        _places=tuple(places[name] for name in reader.columns),
     )
 
 

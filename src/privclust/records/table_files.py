@@ -15,6 +15,7 @@ import itertools
 import lzma
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from privclust.records.notation import USUAL, Notation
 _ROWS = 1 << 16  # rows read at a time
 _FIELDS = 1 << 13  # fields of a text read at a time
 _LEAST_LINES = 64  # if it is wide: each column of a part has a cost of its own
+_MOST_FIELDS = 1 << 20  # also if it is wide: about 80 MB
 _BUFFER_BYTES = 1 << 20  # bytes of a Parquet file read at a time
 _USUAL_FIELD = 1 << 16
 _MARK = "\ufeff"  # byte order mark at the start of a text
@@ -230,9 +232,10 @@ class TextFile(TableFile):
             )
 
     def check_names(self, names: Sequence[str]) -> None:
+        numbers = Counter(self.names)
         for name in names:
-            if self.names.count(name) != 1:  # others are not named: they may be a record's fields
-                which = "has two columns" if name in self.names else "has no column"
+            if numbers[name] != 1:  # others are not named: they may be a record's fields
+                which = "has two columns" if numbers[name] else "has no column"
                 other = ""
                 if any("\ufffd" in one for one in self.names):
                     other = "; not all of it is text in this encoding (--encoding)"
@@ -242,7 +245,8 @@ class TextFile(TableFile):
                 )
 
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
-        n_lines = min(n_rows, max(_LEAST_LINES, _FIELDS // len(self.names)))
+        n = len(self.names)
+        n_lines = min(n_rows, max(_FIELDS // n, min(_LEAST_LINES, _MOST_FIELDS // n), 1))
         place_of = {name: place for place, name in enumerate(self.names)}
         places = {name: place_of[name] for name in names}
         with self._opened() as file:

@@ -64,8 +64,10 @@ class Fault:
         return self.twin is None
 
 
-def batched(many: Callable) -> Callable:
+def batched(many: Callable, name: str | None = None) -> Callable:
     """Return the mechanism of one output from ``many(data, rng, n)``, its attribute.
+
+    Its `name` is by default that of the function.
 
     Examples
     --------
@@ -78,7 +80,7 @@ def batched(many: Callable) -> Callable:
         return many(data, rng, 1)[0]
 
     mechanism.many = many  # type: ignore[attr-defined]
-    mechanism.__name__ = mechanism.__qualname__ = getattr(many, "__name__", "mechanism")
+    mechanism.__name__ = mechanism.__qualname__ = name or getattr(many, "__name__", "mechanism")
     return mechanism
 
 

@@ -52,8 +52,7 @@ def _marks(name, *of_noise):
     def marks(data, rng, n):
         return _compared(data, rng, n, *of_noise)[0]
 
-    marks.__name__ = name
-    return batched(marks)
+    return batched(marks, name)
 
 
 # half of the budget for the threshold, half for the answers

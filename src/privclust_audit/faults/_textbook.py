@@ -34,8 +34,7 @@ def _index_of_largest(name, scale):
     def index(data, rng, n):
         return rng.laplace(data, scale, (n, len(data))).argmax(axis=1)
 
-    index.__name__ = name
-    return batched(index)
+    return batched(index, name)
 
 
 noisy_max = _index_of_largest("noisy_max", 2.0 / _CLAIM)

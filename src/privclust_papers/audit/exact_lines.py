@@ -20,6 +20,7 @@ from scipy.special import gammaln, logsumexp
 from sklearn.utils import gen_batches
 
 MOST_STATES = 200_000
+MOST_CHANCES = 10**8  # 8 bytes each
 _GRID_MULTIPLE = 6  # divides the grid's size, so that multiples of 30 degrees are on the grid
 _BLOCK_PAIRS = 2048  # pairs of angles per block
 
@@ -30,7 +31,8 @@ class ExactLines:
     The two lines are in random order. `angles` are the directions in radians, `counts` the numbers
     of rows in each; `start` is "random", for two uniform lines, or the angles of two lines;
     `n_angles` is the size of the grid on half a turn, None for 16 + 10 sqrt(epsilon n), rounded up.
-    Raises a ValueError for counts with more than 200,000 values, which would take much memory.
+    Raises a ValueError if much memory would be taken: if the product of ``count + 1`` exceeds
+    200,000, or if there are more than 10^8 pairs of angles and counts of one direction.
 
     See Y. Wang, Y.-X. Wang and A. Singh, "Differentially private subspace clustering", NIPS 2015,
     eqs. (10) to (12).
@@ -50,6 +52,12 @@ class ExactLines:
         if n_angles is None:
             n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * counts.sum()))
             n_angles += -n_angles % _GRID_MULTIPLE
+        n_chances = n_angles * (n_angles + 1) // 2 * int((counts + 1).max())
+        if n_chances > MOST_CHANCES:
+            raise ValueError(
+                f"{n_angles} angles and {counts.max():,} rows in a direction take "
+                f"{n_chances:,} numbers, more than {MOST_CHANCES:,}; take fewer"
+            )
         self.angles = np.pi * np.arange(n_angles) / n_angles
         self._shape = tuple(counts + 1)
         held = np.indices(self._shape).reshape(len(counts), -1).T  # rows of the second line

@@ -23,7 +23,12 @@ from privclust_papers.datasets.registry import DataError, damaged
 _Place = str | os.PathLike[str]
 _Opener = Callable[[], Any]  # returns a binary file
 _BROKEN = (
-    *(OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+    OSError,
+    EOFError,
+    lzma.LZMAError,
+    zlib.error,
+    tarfile.TarError,
+    zipfile.BadZipFile,
     RuntimeError,  # of zipfile, for damaged headers: a password or an unknown compression
 )
 
@@ -129,15 +134,19 @@ def _whole(archive: _Place) -> Iterator[None]:
 
 def _problem(path: Path, error: Exception) -> str:
     """Say what is wrong with an archive; a download may be cut off or another page."""
-    if ".zip" not in path.suffixes or not path.is_file():
-        return f"not a whole tar archive ({error})"
+    reason = str(error) or type(error).__name__
+    if not path.is_file():
+        return reason
     with path.open("rb") as file:
         start = file.read(4)
-    if start != b"PK\x03\x04":
+    is_zip = start == b"PK\x03\x04"
+    if not is_zip and ".zip" in (suffix.lower() for suffix in path.suffixes):
         return f"not a zip archive (it starts with {start!r})"
+    if not is_zip:
+        return f"not a whole tar archive ({reason})"
     if not zipfile.is_zipfile(path):
         return "the archive is truncated (its directory, at the end, is missing)"
-    return f"the archive is damaged ({error})"
+    return f"the archive is damaged ({reason})"
 
 
 def _matching(

@@ -145,17 +145,23 @@ def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
         return ""
     lines = [line for line in output.splitlines() if line.strip()]
     # other jobs go on after a failure, so that its reason may be far from the end
-    errors = (i for i, line in enumerate(lines) if line.startswith("Error in "))
-    first = max(next(errors, len(lines) - _MOST_LINES + _LINES_BEFORE) - _LINES_BEFORE, 0)
+    errors = (i - _LINES_BEFORE for i, line in enumerate(lines) if line.startswith("Error in "))
+    first = max(next(errors, len(lines) - _MOST_LINES), 0)
     return "\n".join(lines[first : first + _MOST_LINES])
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
     """Copy the project's code and write the run's settings; return the mirror, if any."""
-    for part in _FOLDERS:  # including the caches of compiled kernels
-        shutil.copytree(folder / part, scratch / part, ignore=_HALF_WRITTEN)
-    # files in the settings may be in other folders
     data = set(own_data_files(folder, config))
+    private = {(folder / name).resolve() for name in data}
+
+    def left_out(within: str, names: list[str]) -> set[str]:
+        rows = {name for name in names if Path(within, name).resolve() in private}
+        return rows | _HALF_WRITTEN(within, names)
+
+    for part in _FOLDERS:  # including the caches of compiled kernels
+        shutil.copytree(folder / part, scratch / part, ignore=left_out)
+    # files in the settings may be in other folders
     for name in (CITATION, *crate.code, *config_files(folder, config), *data):
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():

@@ -264,6 +264,15 @@ def test_failures_are_one_line_and_code_1_and_write_nothing(run):
     assert sorted(os.listdir()) == before
 
 
+def test_columns_of_the_sample_are_checked_before_all_files_are_read(run):
+    """Otherwise a second line would announce the reading."""
+    np.save("x.npy", np.ones((9, 2)))
+    np.save("wide.npy", np.ones((9, 5)))
+    drawn = ("--frequencies", "20", "--epsilon", "1", "--public-sample", "wide.npy")
+    code, _, err = run("sketch", "x.npy", "-o", "s.h5", *drawn)
+    assert (code, err) == (1, "privclust: error: wide.npy: has 5 columns, the records 2\n")
+
+
 def test_missing_noise_is_told_before_reading(run, monkeypatch):
     """Without OpenDP nothing is read: the file named does not even exist."""
     monkeypatch.setattr("privclust.privacy.noise.find_spec", lambda name: None)

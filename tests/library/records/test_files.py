@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from privclust.preprocessing import TableEncoder
+from privclust.records import streams
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of
 from privclust.records.streams import chunks
@@ -114,7 +115,9 @@ def test_nested_columns_are_refused_as_a_type():
         TableEncoder({"c": ["a", "b"]}).transform(pa.table({"c": [["a"], ["b"]]}))
 
 
-def test_places_of_columns_are_found_once_and_parts_of_wide_texts_have_lines(tmp_path):
+def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(
+    tmp_path, monkeypatch
+):
     class Names(tuple):
         n_searches = 0
 
@@ -122,13 +125,31 @@ def test_places_of_columns_are_found_once_and_parts_of_wide_texts_have_lines(tmp
             Names.n_searches += 1
             return super().index(*args)
 
-    n_columns = 5_000
-    header = ",".join(f"c{j}" for j in range(n_columns))
-    path = tmp_path / "wide.csv"
-    path.write_text("\n".join([header, *[",".join(["1"] * n_columns)] * 40]) + "\n")
+        def count(self, *args):
+            Names.n_searches += 1
+            return super().count(*args)
+
+    path = wide_text(tmp_path, 5_000, 40)
     table = open_table(path)
     table.names = Names(table.names)
-    parts = list(table.batches(table.names))
-    assert sum(map(len, parts)) == 40
-    assert len(parts) <= 3
-    assert Names.n_searches <= n_columns
+    monkeypatch.setattr(streams, "open_table", lambda *_: table)
+    pieces = list(streams.chunks(path, columns=list(table.names)))
+    assert sum(map(len, pieces)) == 40
+    assert len(list(table.batches(table.names))) <= 3
+    assert Names.n_searches == 0
+
+
+def test_parts_of_very_wide_texts_have_a_bounded_number_of_fields(tmp_path):
+    n_columns = 60_000
+    table = open_table(wide_text(tmp_path, n_columns, 40))
+    sizes = [len(part) for part in table.batches(["c1"])]
+    assert sum(sizes) == 40
+    assert max(sizes) * n_columns <= 1 << 20  # about 80 megabytes
+
+
+def wide_text(folder, n_columns, n_rows):
+    """Write a table of ones and return its path."""
+    header = ",".join(f"c{j}" for j in range(n_columns))
+    path = folder / "wide.csv"
+    path.write_text("\n".join([header, *[",".join(["1"] * n_columns)] * n_rows]) + "\n")
+    return path

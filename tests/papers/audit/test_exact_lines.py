@@ -92,3 +92,7 @@ def test_too_many_counts_are_refused():
     """They would take the memory of the machine."""
     with pytest.raises(ValueError, match="counts must take at most 200,000 values, got 1,002,001"):
         ExactLines([0.0, 1.0], [1000, 1000], 1.0)
+    with pytest.raises(ValueError, match="1020 angles and 9,999 rows in a direction take"):
+        ExactLines([0.0, 1.0], [9_999, 9], 1.0)
+    with pytest.raises(ValueError, match="100000 angles"):
+        ExactLines([0.0, 1.0], [1, 1], 1.0, n_angles=100_000)

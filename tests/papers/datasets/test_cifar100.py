@@ -2,11 +2,13 @@
 
 import io
 import tarfile
+import zipfile
 
 import numpy as np
 import pytest
 
 from privclust_papers.datasets import cifar100
+from privclust_papers.datasets._archives import members
 from privclust_papers.datasets.registry import DataError
 
 N_IMAGES = {"train": 4, "test": 2}
@@ -149,6 +151,20 @@ def test_archive_that_is_not_whole(official, tmp_path):
             cifar100.read(tmp_path / "cut.tar.gz")
     with pytest.raises(DataError, match="no such file; fetch the data set first"):
         cifar100.read(tmp_path / "none.tar.gz")
+
+
+def test_a_damaged_archive_is_named_by_what_it_is(tmp_path):
+    """The first bytes tell the kind of archive, whatever its name ends in."""
+    whole = tmp_path / "whole.zip"
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("train.txt", "1 2\n" * 200)
+    for name in ("cut.ZIP", "cut.tar.gz", "cut"):
+        (tmp_path / name).write_bytes(whole.read_bytes()[:-30])
+        with pytest.raises(DataError, match="the archive is truncated"):
+            list(members(tmp_path / name, ".*"))
+    (tmp_path / "page.ZIP").write_bytes(b"<html>")
+    with pytest.raises(DataError, match="not a zip archive"):
+        list(members(tmp_path / "page.ZIP", ".*"))
 
 
 @pytest.mark.slow

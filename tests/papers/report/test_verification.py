@@ -234,17 +234,21 @@ def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
     """Methods beside the documents, data of one's own beside the project's."""
     small_run.write("docs/mine.yaml", b"methods: {}\n")
     small_run.write(
-        "data/mine.yaml", b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}}\n"
+        "data/mine.yaml",
+        b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}, near: {file: config/near.csv}}",
     )
-    small_run.write("visits.csv", b"1\n")
+    rows = ("visits.csv", "config/near.csv")
+    for name in rows:
+        small_run.write(name, b"1\n")
     settings = {"my_methods": "./docs/mine.yaml", "my_data": "config/../data/mine.yaml"}
     crate = read_crate(small_run.pack("own.zip", **settings))
     config = check_project(crate)
     _copy_project(crate, config, Path("."), tmp_path / "scratch")
-    for name in ("docs/mine.yaml", "data/mine.yaml", "visits.csv"):
+    for name in ("docs/mine.yaml", "data/mine.yaml", *rows):
         assert (tmp_path / "scratch" / name).read_bytes() == Path(name).read_bytes()
     # rows stay where they are, or a verification that is killed would leave a copy
-    assert (tmp_path / "scratch" / "visits.csv").is_symlink()
+    for name in rows:
+        assert (tmp_path / "scratch" / name).is_symlink()
 
 
 def test_the_first_failure_is_shown_whatever_follows_it(tmp_path):
