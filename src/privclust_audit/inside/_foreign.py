@@ -18,7 +18,7 @@ from unittest import mock
 
 import numpy as np
 
-from privclust_audit.inside._recorder import Recorder
+from privclust_audit.inside._recorder import Recorder, caller
 
 # the first parameters of each sampler
 _SAMPLERS: dict[str, tuple[str, ...]] = {
@@ -34,7 +34,8 @@ class _Draw(np.ndarray):
     """Noise; the first value to which it is added is recorded.
 
     A multiple of it is another draw. Views, copies and results of every other operation have its
-    numbers only, so that it stays among the loose draws.
+    numbers only, so that it stays among the loose draws. So does a draw whose numbers were changed
+    by other means, since its distribution is not known any more.
     """
 
     _is_loose = False
@@ -44,7 +45,9 @@ class _Draw(np.ndarray):
         """Return numbers as a loose draw."""
         draw = np.asarray(numbers).view(cls)
         draw._recorder, draw._name, draw._scale, draw._is_loose = recorder, name, scale, True
-        recorder.loose.append(name)
+        draw._entry = name, caller()
+        draw._drawn = np.array(draw)
+        recorder.loose.append(draw._entry)
         return draw
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
@@ -54,19 +57,27 @@ class _Draw(np.ndarray):
             plain = copy.deepcopy(plain)  # the result may overwrite an input
         result = getattr(ufunc, method)(*plain, **kwargs)
         loose = [each for each in inputs if isinstance(each, _Draw) and each._is_loose]
-        if method != "__call__" or len(loose) != 1:
+        if method != "__call__" or len(loose) != 1 or any(map(np.iscomplexobj, plain)):
             return result
         (draw,) = loose
         i = 0 if inputs[0] is draw else 1
+        if not np.array_equal(np.ravel(plain[i]), np.ravel(draw._drawn)):
+            return result
         if ufunc in (np.add, np.subtract):
-            result = draw.released(np.array(plain[1 - i], dtype=np.float64), plain[i], result)
+            signs = (1.0, 1.0 if ufunc is np.add else -1.0)
+            value = signs[1 - i] * np.array(plain[1 - i], dtype=np.float64)
+            result = draw.released(value, signs[i] * plain[i], result)
             if out is not None:  # a replay returns another number
                 np.copyto(kwargs["out"][0], result)
                 result = kwargs["out"][0]
         elif ufunc in (np.multiply, np.negative) or (ufunc is np.true_divide and i == 0):
             plain[i] = draw._scale
+            scale = ufunc(*plain)
+            if out is not None and out[0] is draw:
+                draw._scale, draw._drawn = scale, np.array(result)
+                return draw
             draw._settle()
-            result = _Draw.of(draw._recorder, draw._name, ufunc(*plain), result)
+            result = _Draw.of(draw._recorder, draw._name, scale, result)
         return result
 
     def released(self, value, noise, released):
@@ -84,7 +95,7 @@ class _Draw(np.ndarray):
 
     def _settle(self):
         self._is_loose = False
-        self._recorder.loose.remove(self._name)
+        self._recorder.loose.remove(self._entry)
 
 
 def _plain(thing):
@@ -119,7 +130,8 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
     Recorded are generators made by ``numpy.random.default_rng`` within the block, the functions of
     ``numpy.random``, and called measurements of OpenDP. Not recorded: generators made otherwise or
     before, samplers that a module imported by their own name, other samplers. A location is the
-    value before noise, unless it is Python's 0.
+    value before noise, unless it is Python's 0. A draw of one number is an array without
+    dimensions, of which ``round``, ``hash`` and ``json.dumps`` raise a TypeError.
     """
     with ExitStack() as patches:
         made = np.random.default_rng

@@ -99,7 +99,7 @@ class Run:
     releases: tuple[RecordedRelease, ...]
     divergence: str
     said: tuple[tuple[type, str], ...]
-    loose: tuple[str, ...] = ()
+    loose: tuple[tuple[str, str], ...] = ()
     laws: tuple[str, ...] = ()
 
     @property
@@ -296,14 +296,14 @@ def compared(
         if not told and not violations:
             kind = type(first.error).__name__
             remarks.append(f"both runs end in the same {kind}, {_origin(first.error)}")
+    elif unmeasured := _unmeasured(first, second):
+        remarks.append(
+            f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is not a recorded release; "
+            "results that depend on it may differ"
+        )
     elif not second.divergence:
-        if unmeasured := _unmeasured(first):
-            remarks.append(
-                f"{NOT_LOOKED_INTO}: {', '.join(unmeasured)}, which is not a recorded release; "
-                "results that depend on it may differ"
-            )
-        else:
-            violations += _of_outputs(first, second)
+        violations += _of_outputs(first, second)
+    if first.error is second.error is None and not second.divergence:
         violations += _of_guarantees(first)
         remarks += _of_words(first, second, violations)
     return PairReport(tuple(violations), tuple(remarks), changes, (first, second), cost.epsilon)
@@ -324,6 +324,8 @@ def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
 
 
 def _of_flow(first, second):
+    if _is_noise_once(first, second):
+        return []
     if second.divergence and not _outlives(second, first):
         last = second.releases[-1]
         return [Violation(CONTROL_FLOW, second.divergence, last.where, last.order)]
@@ -333,6 +335,18 @@ def _of_flow(first, second):
         message = "it is made on one data set and not on its neighbour"
         return [Violation(CONTROL_FLOW, message, missing.where, missing.order)]
     return []
+
+
+def _is_noise_once(first, second):
+    """Return whether a draw is noise in one run and a release in the other.
+
+    A sampler with a location gives noise alone if the location is 0.
+    """
+    pairs = ((first, second), (second, first))
+    return any(
+        {where for _, where in one.loose} & {release.where for release in other.releases}
+        for one, other in pairs
+    )
 
 
 def _of_noise(common):
@@ -412,9 +426,10 @@ def _of_words(first, second, violations):
     return [f"warnings differ ({', '.join(names)}): only the holder of the data may see them"]
 
 
-def _unmeasured(run):
+def _unmeasured(run, again):
     """Return names of draws, or of lines of a guarantee, without a recorded release."""
-    names = dict.fromkeys((*run.loose, *run.laws))
+    draws = [name for name, _ in (*run.loose, *again.loose)]
+    names = dict.fromkeys((*draws, *run.laws))
     loose = [f"a draw of {name} that is added to nothing" for name in names]
     if run.guarantee is None or any(release.measurement is None for release in run.releases):
         return loose

@@ -96,8 +96,9 @@ class Diverged(BaseException):
 class Recorder:
     """The records of a block `recording`.
 
-    `releases` lists them, in order. `loose` names recorded draws that were not added to anything,
-    `laws` those with possibly data-dependent distributions.
+    `releases` lists them, in order. `loose` has the names and places in the code of recorded draws
+    that were not added to anything, `laws` the names of draws with a distribution that may depend
+    on the data.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Recorder:
     ) -> None:
         self.releases: list[RecordedRelease] = []
         self.divergence = ""
-        self.loose: list[str] = []
+        self.loose: list[tuple[str, str]] = []
         self.laws: list[str] = []
         self._seed, self._quiet, self._frozen = seed, quiet, frozen
         self._n_generators = 0
@@ -276,7 +277,9 @@ def _without_noise(measurement, value, result):
         return result
     if measurement is None:
         is_plain = isinstance(result, np.ndarray | np.floating)
-        return np.broadcast_to(value, np.shape(result)).copy()[()] if is_plain else result
+        if not is_plain:
+            return result
+        return np.broadcast_to(value, np.shape(result)).astype(np.asarray(result).dtype)[()]
     if isinstance(result, int):  # the most likely candidate
         return int(np.argmax(value))
     return np.asarray(value).astype(np.asarray(result).dtype).reshape(np.shape(result))[()]

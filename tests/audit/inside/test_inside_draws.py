@@ -1,5 +1,6 @@
 """A recorded draw of NumPy is an array like any other, until it is added to a value."""
 
+import contextlib
 import copy
 import pickle
 from types import SimpleNamespace
@@ -49,11 +50,8 @@ def entries(noise):
     return whole
 
 
-OPERATIONS = {
-    "stored": lambda noise: noise,
-    "in a list": lambda noise: [noise, (noise,)],
-    "in an object": lambda noise: vars(SimpleNamespace(noise_=noise)),
-    "is an array": lambda noise: isinstance(noise, np.ndarray),
+# these change numbers in place, so that the noise is of an unknown distribution
+CHANGES = {
     "assigned": assigned,
     "mirrored": mirrored,
     "filled": in_place(lambda noise: noise.fill(3.0)),
@@ -62,9 +60,19 @@ OPERATIONS = {
     "by copyto": in_place(lambda noise: np.copyto(noise, 1.0)),
     "by putmask": in_place(lambda noise: np.putmask(noise, noise > 0, 0.5)),
     "by add.at": in_place(lambda noise: np.add.at(noise, 0, 1.0)),
+    "clipped": in_place(lambda noise: np.clip(noise, -0.01, 0.01, out=noise)),
+    "scaled by entries": in_place(lambda noise: noise.__setitem__(..., noise[...] * 1e-6)),
+    "shuffled in place": in_place(lambda noise: np.random.default_rng(1).shuffle(noise)),
+    "dot into it": lambda noise: np.dot(np.eye(2), np.ones((2, 2)), out=noise),
+    "into itself": lambda noise: np.fmax(np.zeros(noise.shape), noise, out=noise),
+}
+OPERATIONS = {
+    "stored": lambda noise: noise,
+    "in a list": lambda noise: [noise, (noise,)],
+    "in an object": lambda noise: vars(SimpleNamespace(noise_=noise)),
+    "is an array": lambda noise: isinstance(noise, np.ndarray),
     "reshaped in place": reshaped,
     "shuffled": lambda noise: np.random.default_rng(1).permutation(noise),
-    "shuffled in place": in_place(lambda noise: np.random.default_rng(1).shuffle(noise)),
     "int": int,
     "float": float,
     "complex": complex,
@@ -97,8 +105,6 @@ OPERATIONS = {
     "concatenate": lambda noise: np.concatenate([noise, np.zeros_like(noise)]),
     "outer": lambda noise: np.multiply.outer(noise, noise),
     "into another": lambda noise: np.abs(noise, out=np.empty_like(noise)),
-    "dot into it": lambda noise: np.dot(np.eye(2), np.ones((2, 2)), out=noise),
-    "into itself": lambda noise: np.fmax(np.zeros(noise.shape), noise, out=noise),
     "set as entries": entries,
     "copy": copy.copy,
     "deepcopy": lambda noise: copy.deepcopy({"noise": noise}),
@@ -114,7 +120,7 @@ def total_of(rows):
     return float(rows.clip(0.0, 1.0).sum())
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", [*OPERATIONS, *CHANGES])
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 100),
@@ -122,21 +128,90 @@ def total_of(rows):
     sampler=st.sampled_from(["laplace", "normal", "standard_normal", "exponential"]),
 )
 def test_a_recorded_draw_does_what_an_array_does(name, seed, shape, sampler):
-    """Any result or error is as without a record, and the draw is recorded afterwards."""
+    """Any result or error is as without a record, and the draw is recorded afterwards.
+
+    If its numbers changed, it is not: then the verdict is "cannot tell".
+    """
+    operation = (OPERATIONS | CHANGES)[name]
+
+    def draw():
+        return getattr(np.random.default_rng(seed), sampler)(size=shape)
 
     def fit(rows):
-        noise = getattr(np.random.default_rng(seed), sampler)(size=shape)
+        noise = draw()
         try:
-            kept = OPERATIONS[name](noise)
+            kept = operation(noise)
         except (TypeError, ValueError, IndexError) as error:
             kept = type(error).__name__
         return copy.deepcopy(kept), total_of(rows) + noise, kept
 
     report = inspect_pair(fit, X, Y, samplers=True)
     assert report.violations == ()
-    assert [change.size for change in report.changes] == [0.75]
     np.testing.assert_equal(report.runs[0].output, fit(X))
+    changed = draw()
+    with contextlib.suppress(TypeError, ValueError, IndexError):
+        operation(changed)
+    if np.array_equal(changed.ravel(), draw().ravel()):
+        assert [change.size for change in report.changes] == [0.75]
+        assert report.verdict == "nothing found"
+    else:
+        assert report.changes == ()
+        assert report.verdict == "cannot tell"
+
+
+def mirrored_entries(rows, rng):
+    noise = rng.laplace(size=2)
+    noise[1] = noise[0]
+    return np.array([rows.sum(), 1.0]) + noise
+
+
+def made_small(rows, rng):
+    noise = rng.laplace(size=1)
+    noise[:] *= 1e-6
+    return rows.sum(axis=0) + noise
+
+
+@pytest.mark.parametrize("fit", [mirrored_entries, made_small])
+def test_noise_that_was_made_less_is_not_priced_as_it_was_drawn(fit):
+    """The difference of two entries is exact in one, and the noise is too small in the other."""
+    report = inspect_pair(fit, X, Y, samplers=True, epsilon=1.0)
+    assert report.verdict == "cannot tell"
+    assert "added to nothing" in report.remarks[0]
+
+
+def doubled_by_a_function(rows, rng):
+    noise = rng.laplace(size=1)
+    np.multiply(noise, 2.0, out=noise)
+    return rows.sum(axis=0) + noise
+
+
+def test_a_multiple_in_its_own_place_is_the_same_draw():
+    report = inspect_pair(doubled_by_a_function, X, Y, samplers=True, epsilon=1.0)
     assert report.verdict == "nothing found"
+    assert report.cost == 0.375
+
+
+def imaginary(rows, rng):
+    return 1j * rows.sum() + rng.laplace(size=1)
+
+
+def test_a_sum_with_a_complex_number_has_an_exact_part():
+    assert inspect_pair(imaginary, X, Y, samplers=True, epsilon=1.0).verdict == "cannot tell"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_releases_without_noise_have_the_sign_and_kind_of_the_value(sign, kind):
+    def fit(rows, rng):
+        noise = rng.standard_normal(1, dtype=kind)
+        value = rows.sum(axis=0).astype(kind)
+        return noise - value if sign < 0 else value - noise
+
+    (output,) = inspect_pair(fit, X, Y, samplers=True, quiet=True).runs[0].output
+    assert output == sign * 1.5
+    assert output.dtype == kind
+    (release,) = inspect_pair(fit, X, Y, samplers=True).runs[0].releases
+    assert release.released == pytest.approx(release.value + release.noise, rel=1e-6)
 
 
 def keeping(rows):
@@ -207,6 +282,32 @@ def test_a_location_that_is_zero_is_a_value(form):
         report = inspect_pair(count, *pair, samplers=True, epsilon=1.0)
         assert report.verdict == "nothing found"
         assert report.cost == 1.0
+
+
+@pytest.mark.parametrize("count", [int, float])
+@pytest.mark.parametrize("pair", [(X, Y), (Y, X)])
+def test_a_location_that_is_pythons_zero_is_no_violation(count, pair):
+    """The same line makes a release of one data set, and noise alone of its neighbour."""
+
+    def fit(rows):
+        return np.random.default_rng().laplace(count((rows > 0.6).sum()), 1.0)
+
+    report = inspect_pair(fit, *pair, samplers=True, epsilon=1.0)
+    assert report.verdict == "cannot tell"
+    assert "_Draw" not in str(report.remarks)
+
+
+def test_a_draw_without_a_size_is_an_array():
+    """Its sum with a value is a number, but the draw alone has no `__round__`."""
+
+    def fit(rows, rng):
+        return round(float(rows.sum() + rng.laplace()), 3)
+
+    report = inspect_pair(fit, X, Y, samplers=True)
+    assert (report.verdict, report.runs[0].error) == ("nothing found", None)
+    rounded = inspect_pair(lambda rows, rng: round(rng.laplace()), X, Y, samplers=True)
+    assert rounded.verdict == "cannot tell"
+    assert isinstance(rounded.runs[0].error, TypeError)
 
 
 def test_children_of_a_generator_are_recorded():
