@@ -229,6 +229,28 @@ def _covariances_changed(setting: Setting, rng: np.random.Generator) -> float:
     return float((np.abs(one - other) > _CHANGED).sum(axis=1).max()) / 2.0 - 1.0
 
 
+def _noise_by_rows(setting: Setting, rng: np.random.Generator) -> float:
+    """Introduction: by how much ten times the rows change the noise of a mean over DPLloyd's.
+
+    It is -0.9 if "the 1/N factor" is the paper's only. DPLloyd has Laplace noise of scale
+    (d + 1) J / epsilon on counts and sums (Section 6), and divides one by the other.
+    """
+    d, scale = setting["n_features"], (setting["n_features"] + 1) * setting["n_iter"]
+    share = budget_share(_settings(setting, "laplace"), setting["epsilon"], 0.5, "cdp")
+
+    def spread(draws: np.ndarray) -> float:
+        return float(np.subtract(*np.quantile(draws, [0.75, 0.25])))
+
+    def ratio(n: float) -> float:
+        ours = rng.laplace(0.0, 2.0 * math.sqrt(d) / (n * share), _DRAWS)
+        of_sums, of_counts = rng.laplace(0.0, scale / setting["epsilon"], (2, _DRAWS))
+        mean = 1.0 / math.sqrt(d)  # of a row on the unit sphere
+        return spread(ours) / spread((n * mean + of_sums) / (n + of_counts))
+
+    n = 10.0 * scale / setting["epsilon"]  # fewer rows than the noise on their number: no mean
+    return ratio(10.0 * n) / ratio(n) - 1.0
+
+
 def _mean_bound(norm: int, prior: float) -> Callable[[Setting], float]:
     def bound(setting: Setting) -> float:
         largest = 2.0 * math.sqrt(setting["n_features"]) if norm == 1 else 2.0
@@ -251,6 +273,7 @@ STATEMENTS: dict[str, Check] = {
     "trace": _largest_change(_trace_change, lambda s: 1.0 / s["n_effective"]),
     "trace_map": _largest_change(_map_trace_change, _map_trace_bound),
     "two_covariances": _covariances_changed,
+    "noise_by_rows": _noise_by_rows,
     "gamma_private": _gamma_excluded,
     "wishart_private": _wishart_excluded,
 }
