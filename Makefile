@@ -2,7 +2,7 @@
 # make test       set up, run the tests, but for those of whole systems
 # make test-system  set up, run those: with a SLURM, a browser, the site, runs that are killed
 # make coverage   set up, run `make test`'s tests, say which lines of which modules none of them runs
-# make engines    set up, install Dask, Spark, DuckDB and Polars, run the tests that need them
+# make engines    set up, install Dask, Spark, DuckDB and Polars beside, run the tests that need them
 # make mutants    set up, plant small faults, say how many the tests see: MUTANTS="--rooms ... --each 10"
 # make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores
@@ -44,11 +44,18 @@ coverage: setup
 	.venv/bin/coverage combine --quiet
 	.venv/bin/coverage report
 
-engines: setup
+engines: .venv/engines/ready
+	.venv/engines/bin/python -m pytest tests/library/sketches/test_engines.py
+
+# An environment above that of the lock, which stays as it is.
+.venv/engines/ready: .venv/ready
+	.venv/bin/python -m venv --clear --without-pip .venv/engines
+	.venv/bin/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+	> "$$(echo .venv/engines/lib/python*/site-packages)/locked.pth"
 	.venv/bin/python -c "import tomllib; groups = tomllib.load(open('pyproject.toml', 'rb')); \
 	print(*groups['dependency-groups']['engines'])" | \
-	xargs .venv/bin/python -m pip install --quiet --disable-pip-version-check
-	.venv/bin/python -m pytest tests/library/sketches/test_engines.py
+	xargs .venv/bin/python -m pip --python .venv/engines/bin/python install --quiet --disable-pip-version-check
+	@touch $@
 
 mutants: setup
 	.venv/bin/python benchmarks/mutants.py $(MUTANTS)

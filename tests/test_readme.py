@@ -150,7 +150,7 @@ def test_the_readme_compares_as_the_results_do():
     n_near = f"{(factors <= 1.02).sum()} of the {len(factors)} data sets"
     near = f"on {n_near}, the error of that earlier version is at most 2 % above that of k-means"
     assert near in FLAT
-    assert f"On the hardest one it is larger by a factor of {factors.max():.2f}." in FLAT
+    assert f"On the hardest one it is larger by a factor of {factors.max():.2f};" in FLAT
 
 
 def test_the_readme_counts_faults_as_the_audit_does():

@@ -149,7 +149,7 @@ def _run(args) -> None:
     on_missing = missing_remarks(sketch)
     for remark in on_missing:
         say(remark)
-    remarks = [*on_missing, *remarks]
+    remarks = [*remarks, *on_missing]  # first whether other clusters fit as well
     others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
     try:
         _write(folder, encoder, (model, sketch), others, tuple(unknown), remarks, args)
@@ -327,7 +327,13 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
         (folder / _SKETCH).unlink(missing_ok=True)  # of an earlier run
         if sketch.n_features == len(encoder.scale()):  # not along random directions
             replace(sketch, guarantee=guarantee).save(folder / _SKETCH)
-        write(clusters, folder, source=Path(args.table).name, origin=origin(args.typed, paths))
+        write(
+            clusters,
+            folder,
+            source=Path(args.table).name,
+            origin=origin(args.typed, paths),
+            is_number_given=args.clusters != "auto",
+        )
     n_detected = int(clusters.is_detected.sum())
     of = f" of {len(clusters.weights)}" if n_detected < len(clusters.weights) else ""
     word = "cluster" if n_detected == 1 and not of else "clusters"

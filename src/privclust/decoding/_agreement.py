@@ -46,15 +46,16 @@ class Agreement:
         >>> centers = np.array([[0.0], [1.0]])
         >>> agreement(5, centers, [centers + 0.01]).message()
         ''
-        >>> print(agreement(5, centers, [centers + [[0.0], [3.0]]]).message())
-        1 of 2 starts that explain the sketch equally well finds other clusters
+        >>> found = agreement(5, centers, [centers + [[0.0], [3.0]]])
+        >>> print(found.message().partition(":")[0])
+        1 of 2 equally good starts of the search finds other clusters
         """
         others = self.n_near_best - self.n_agreeing
         if not others:
             return ""
         find = "finds" if others == 1 else "find"
-        starts = f"{others} of {self.n_near_best} starts"
-        return f"{starts} that explain the sketch equally well {find} other clusters"
+        starts = f"{others} of {self.n_near_best} equally good starts of the search"
+        return f"{starts} {find} other clusters: treat these as one of several possible groupings"
 
 
 def agreement(n_starts: int, centers: np.ndarray, others: Sequence[np.ndarray]) -> Agreement:

@@ -75,10 +75,15 @@ def errors_after_rounds(
     of_inertia = of_rows.mean_inertia / drawn * mean_inertia_of(last)
     # a center that a round moved to another cluster is not the one that was decoded
     is_same = nearest_center(last.centers, draws.start) == np.arange(len(last.counts))
+    of_weights = of_rows.weights
+    if rows:  # a few draws may by chance vary less than a binomial count
+        shares = np.maximum(last.counts, 1.0)
+        n, shares = shares.sum(), shares / shares.sum()
+        of_weights = np.maximum(of_weights, np.sqrt(shares * (1.0 - shares) / n))
     return StandardErrors(
         np.sqrt(np.einsum("kii->ki", covariances)),
         covariances,
-        np.hypot(of_noise.weights, of_rows.weights),
+        np.hypot(of_noise.weights, of_weights),
         math.hypot(of_noise.mean_inertia, of_inertia),
         is_reliable & is_same,
         draws.spreads,

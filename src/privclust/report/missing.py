@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from privclust.privacy import NoisyCount
 from privclust.privacy.groups import GROUP
 from privclust.sketches import Sketch
@@ -24,7 +26,8 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     Returns
     -------
     list of str
-        One sentence for each number above three deviations of its noise, or one that there is none.
+        One sentence for each kind of number above three deviations of its noise, or one that there
+        is none.
     """
     table, what = sketch.table, "persons" if sketch.unit == GROUP else "rows"
     if table is None or table.counts is None:
@@ -32,32 +35,42 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     left_out, deviation = float(sketch.n_left_out), 0.0
     if isinstance(sketch.left_out, NoisyCount):
         deviation = sketch.left_out.deviation
-    n, fate = sketch.n_samples + left_out, _FATES[table.missing]
-    remarks = []
-    if left_out > _DEVIATIONS * deviation:
-        share = _about(left_out, deviation, n)
-        remarks.append(f"{share} {what} are left out")
-    for (name, ends), (missing, unreadable) in zip(
-        table.columns.items(), table.counts.T, strict=True
-    ):
+    counts, n, fate = table.counts, sketch.n_samples + left_out, _FATES[table.missing]
+    is_dropped = table.missing == "drop"
+    if is_dropped:  # the number of rows has less noise than those of columns, and is no smaller
+        counts = np.minimum(counts, max(left_out, 0.0))
+    lacking, remarks = [], []
+    for (name, ends), (missing, unreadable) in zip(table.columns.items(), counts.T, strict=True):
         if missing > _DEVIATIONS * table.deviation:
-            share = _about(missing, table.deviation, n)
-            remarks.append(f"{share} {what} have no {name!r} and {fate}")
+            lacking.append((name, missing))
         if unreadable > _DEVIATIONS * table.deviation:
             share, kind = _about(unreadable, table.deviation, n), _kind(ends)
             remarks.append(
                 f"{share} {what} have an entry in {name!r} that is not a {kind} and {fate}: "
                 "check that the entries were read as you meant"
             )
-    if not remarks:
-        most = _round_up(_DEVIATIONS * table.deviation) if table.deviation else 0
-        remark = f"no column has missing entries in more than about {most:,} {what}"
-        if not most:
-            remark = f"no entry is missing in any of the {what}"
-        elif most >= n:
-            remark = f"the number of {what} with missing entries cannot be distinguished from noise"
-        remarks.append(remark)
-    return remarks
+    numbers = [
+        f"{_rounded(missing, table.deviation)} have no {name!r}" for name, missing in lacking
+    ]
+    several = " (one may lack several)" if len(numbers) > 1 else ""
+    if is_dropped and left_out > _DEVIATIONS * deviation:
+        why = f": {', '.join(numbers)}{several}" if numbers else ""
+        return [f"{_about(left_out, deviation, n)} {what} are left out{why}", *remarks]
+    if numbers:
+        return [f"of the {what}, {', '.join(numbers)} and {fate}{several}", *remarks]
+    return remarks or [_nothing_found(sketch, left_out + _DEVIATIONS * deviation, n, what)]
+
+
+def _nothing_found(sketch: Sketch, most: float, n: float, what: str) -> str:
+    """Return a sentence for no number above its noise; at most `most` rows are left out."""
+    where = ""
+    if sketch.table.missing != "drop":
+        most, where = _DEVIATIONS * sketch.table.deviation, " in each column"
+    if not most:
+        return f"no entry is missing in any of the {what}"
+    if (rounded := _round_up(most)) >= n:
+        return f"the number of {what} with missing entries cannot be distinguished from noise"
+    return f"no missing entries were found; noise hides up to about {rounded:,} {what}{where}"
 
 
 def _kind(ends: Any) -> str:
@@ -67,14 +80,19 @@ def _kind(ends: Any) -> str:
 
 
 def _about(number: float, deviation: float, n: float) -> str:
-    """Return a number, rounded by its noise, and its share."""
+    """Return a number, rounded by its noise, the number of all rows, and the share."""
     share = number / max(n, 1.0)
+    is_public = abs(n - round(n)) < 1e-3  # else it has noise
+    of = f"{n:,.0f}" if is_public else _rounded(max(n, 1.0), deviation)
+    return f"{_rounded(number, deviation)} of {of.removeprefix('about ')} ({share:.1%})"
+
+
+def _rounded(number: float, deviation: float) -> str:
+    """Return a number without the digits that noise changes."""
     if not deviation:
-        return f"{number:,.6g} of {n:,.0f} ({share:.1%})"
+        return f"{number:,.6g}"
     digits = max(math.floor(math.log10(max(2.0 * deviation, 1.0))), 0)
-    return (
-        f"about {round(number, -digits):,.0f} of {round(max(n, 1.0), -digits):,.0f} ({share:.1%})"
-    )
+    return f"about {round(number, -digits):,.0f}"
 
 
 def _round_up(number: float) -> int:

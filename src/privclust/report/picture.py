@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from privclust.report.coordinate import DATE, SHARE, Coordinate
 from privclust.report.figures import COLOURS, PALETTE, new_figure, text_style
 from privclust.report.table_clusters import TableClusters
+from privclust.report.words import rows_of
 
 _MOST_COLUMNS = 5  # columns shown in pairs: those that separate clusters best
 _MOST_CATEGORIES = 6  # categories of a column; others are drawn as one
@@ -60,11 +61,14 @@ def caption(clusters: TableClusters) -> str:
     if _has_spreads(clusters):
         shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
         words = f"Centers of clusters, by number. {shape} one standard deviation of the cluster's"
-        words += " records in each column, to each side; many records lie outside."
+        words += f" {rows_of(clusters)} in each column, to each side; many lie outside."
+        if len(numbers) > 1:
+            words += " They do not show whether two columns vary together."
     else:
         words = "Centers of clusters, by number; a larger disc is a larger cluster."
     if numbers:
-        words += " Thin bars at centers are 95 % intervals, dotted where they may be too short."
+        words += " Thin bars are 95 % intervals of centers, dotted where they may be too short;"
+        words += " the point of the center hides short ones."
     if len(numbers) < len(clusters.coordinates):
         words += " Filled bars show the shares of categories in each cluster."
     if len(numbers) > _MOST_COLUMNS:
@@ -135,7 +139,7 @@ def _draw_bars(
     along: float | None = None,
 ) -> None:
     """Draw a 95 % interval, dotted if its width is not known well."""
-    bars = axes.errorbar(*place, xerr=across, yerr=along, color=_colour(j), capsize=3)
+    bars = axes.errorbar(*place, xerr=across, yerr=along, color=_colour(j), fmt="o", markersize=3)
     for line in bars[2]:
         line.set_linestyle("-" if clusters.is_reliable[j] else ":")
 

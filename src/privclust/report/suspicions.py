@@ -83,7 +83,11 @@ def separated_by_categories(
     for left_out in [*([name] for name in categories), categories]:
         if left_out and not are_separate(left_out):
             of = f"column {left_out[0]!r}" if len(left_out) == 1 else "the columns of categories"
-            return [f"only {of} separates the clusters: in the other columns they overlap"]
+            separates = "separates" if len(left_out) == 1 else "separate"
+            return [
+                f"only {of} {separates} the clusters: in the other columns there are no gaps, as "
+                "each cluster overlaps with another"
+            ]
     return []
 
 

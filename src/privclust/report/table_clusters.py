@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,8 @@ class TableClusters:
         Other remarks.
     private_bounds : tuple of str
         The columns with bounds from `privclust.preprocessing.private_bounds`, not declared ones.
+    n_rows : int or None
+        Number of records with those that are left out, if it is public.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -75,6 +77,7 @@ class TableClusters:
     missing: str = "drop"
     remarks: tuple[str, ...] = ()
     private_bounds: tuple[str, ...] = ()
+    n_rows: int | None = None
 
     @classmethod
     def of(
@@ -115,7 +118,8 @@ class TableClusters:
         )
         errors = model.standard_errors(random_state=random_state)
         settings = {"guarantee": model.guarantee_, **settings}
-        return cls.of_sketch(encoder, model.sketch_, found, errors, **settings)
+        sketch = replace(model.sketch_, left_out=model.left_out_)
+        return cls.of_sketch(encoder, sketch, found, errors, **settings)
 
     @classmethod
     def of_sketch(
@@ -172,6 +176,7 @@ class TableClusters:
             on_columns.append(_BY_CLUSTER)
         # all rows are of a single cluster
         weight_errors = errors.weights[order] * (len(order) > 1)
+        guarantee = guarantee or sketch.guarantee or _not_private(sketch)
         return cls(
             coordinates=tuple(coordinates),
             covariances=errors.covariances[order] * np.outer(scale, scale),
@@ -181,10 +186,11 @@ class TableClusters:
             is_reliable=errors.is_reliable[order],
             n_records=sketch.n_samples,
             columns=dict(encoder.columns),
-            guarantee=guarantee or sketch.guarantee or _not_private(sketch),
+            guarantee=guarantee,
             missing=encoder.missing,
             remarks=(*remarks, *on_columns),
             private_bounds=tuple(private_bounds),
+            n_rows=_public_number(sketch, guarantee),
         )
 
     @property
@@ -257,6 +263,13 @@ def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
 
 def _not_private(sketch: Sketch) -> Guarantee:
     return Guarantee("none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit)
+
+
+def _public_number(sketch: Sketch, guarantee: Guarantee) -> int | None:
+    """Return the number of records with those left out, whose noise cancels if it is public."""
+    total = float(sketch.n_samples) + float(sketch.n_left_out)
+    is_public = Neighbours.of(guarantee.relation) is Neighbours.REPLACE_ONE
+    return round(total) if is_public and abs(total - round(total)) < 1e-3 else None
 
 
 def _columns_of(encoder: TableEncoder) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from privclust import __version__
 from privclust.privacy import Guarantee
-from privclust.report.coordinate import DATE, SHARE, Coordinate
+from privclust.report.coordinate import DATE, SHARE, WIDTH_95, Coordinate
 from privclust.report.table_clusters import TableClusters
 
 _COLUMNS = 6  # most columns that describe a cluster; the page has tables of all
@@ -55,8 +55,9 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
 
     Examples
     --------
-    >>> print(guarantee_in_words(Guarantee("pure", "replace-one", epsilon=1.0)))
-    Replacing one row of the table makes any result at most 2.72 times as likely.
+    >>> said = guarantee_in_words(Guarantee("pure", "replace-one", epsilon=1.0))
+    >>> said.partition(" by ")[2]
+    'a factor of at most 2.72.'
     """
     thing = "one row" if guarantee.unit == "row" else "all rows of one person or group"
     change = "Replacing" if "replace" in str(guarantee.relation) else "Adding or removing"
@@ -67,8 +68,9 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
         factor = f"{_rounded_up(math.exp(epsilon), 6 if epsilon < 0.1 else 3):,f}"
     else:  # the factor would be too long to read, or look like 1; it overflows from 710 on
         factor = f"exp({float(_rounded_up(epsilon, 4)):.4g})"
-    plus = f", plus at most {_decimal(delta)}" if delta else ""
-    return f"{change} {thing} of the table makes any result at most {factor} times as likely{plus}."
+    plus = f", plus {_decimal(delta)}" if delta else ""
+    what = f"{change} {thing} of the table changes the probability of any result"
+    return f"{what} by a factor of at most {factor}{plus}."
 
 
 def _rounded_up(value: float, digits: int) -> Decimal:
@@ -88,19 +90,26 @@ def _decimal(delta: float) -> str:
 
 
 def clusters_in_words(clusters: TableClusters) -> list[str]:
-    """Return a sentence for each detected cluster: its share of the records, and its center.
+    """Return a sentence for each detected cluster: its share of the rows or groups, and its center.
 
-    If there are many columns, only those are named in which the cluster differs most.
+    A "?" marks clusters with errors that are not known well. If there are many columns, only those
+    are named in which the cluster differs most.
     """
-    sentences = []
+    sentences, rows = [], rows_of(clusters)
     for j in np.flatnonzero(clusters.is_detected).tolist():
         columns = sorted(clusters.columns, key=lambda name: -_difference(clusters, name, j))
         chosen = columns[:_COLUMNS]
         told = [_column(clusters, name, j) for name in clusters.columns if name in chosen]
         further = " (of all columns, those that differ most)" if len(columns) > _COLUMNS else ""
         share = _about(100.0 * clusters.weights[j], 100.0 * clusters.weight_errors[j])
-        sentences.append(f"About {share} % of the records: {', '.join(told)}{further}")
+        mark = "" if clusters.is_reliable[j] else " (?)"
+        sentences.append(f"About {share} % of the {rows}{mark}: {', '.join(told)}{further}")
     return sentences
+
+
+def rows_of(clusters: TableClusters) -> str:
+    """Return what the clusters consist of: "rows" or "groups"."""
+    return "rows" if clusters.guarantee.unit == "row" else "groups"
 
 
 def _coordinates(clusters: TableClusters, name: str) -> list[Coordinate]:
@@ -124,24 +133,28 @@ def _column(clusters: TableClusters, name: str, j: int) -> str:
     if first.kind == SHARE:
         shares = [c.centers[j] for c in (first, *others)]
         most = int(np.argmax(shares))
+        width = WIDTH_95 * (first, *others)[most].errors[j]
         share = min(max(shares[most], 0.0), 1.0)  # noise may move it out of the range
-        return f"{name} {clusters.columns[name][most]} in {100.0 * share:.0f} %"
+        least = math.floor(100.0 * max(share - width, 0.0)) if math.isfinite(width) else 0
+        is_whole = not share + width < 1.0
+        told = f"at least {least}" if is_whole else f"about {100.0 * share:.0f}"
+        return f"{name} {clusters.columns[name][most]} in {told} %"
     if first.kind == DATE:
         return f"{name} about {np.datetime_as_string(first.centers[j], unit='D')}"
     return f"{name} about {_about(first.centers[j], first.errors[j])}"
 
 
 def _about(value: float, error: float) -> str:
-    """Return a number down to the first digit that its error reaches, with at most three digits.
+    """Return a number as in the tables of the report, but with at most three digits.
 
     Examples
     --------
     >>> _about(81234.5, 1234.0), _about(21.593, 0.105), _about(0.169, 0.02)
-    ('81,000', '21.6', '0.17')
+    ('81,200', '21.6', '0.169')
     """
-    size = max(abs(value), 1.96 * error)
+    size = max(abs(value), WIDTH_95 * error)
     if not (math.isfinite(error) and error > 0.0 and size > 0.0):
         return f"{value:,.3g}"
-    digits = -math.floor(math.log10(1.96 * error))
+    digits = 1 - math.floor(math.log10(WIDTH_95 * error))
     digits = min(digits, 2 - math.floor(math.log10(size)))
     return f"{round(value, digits):,.{max(digits, 0)}f}"

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,27 @@ import numpy as np
 
 from privclust.core.files import write_text
 from privclust.core.packages import require
-from privclust.report.coordinate import DATE, SHARE, WIDTH_95
+from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
 from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import clusters_in_words, guarantee_in_words
+from privclust.report.words import clusters_in_words, guarantee_in_words, rows_of
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
     *("guarantee.json", "guarantee.txt", "report.html"),
 )
 """The names of the files of `write`."""
-_MOST_COLUMNS = 7  # most columns of a table that fits 1,100 px
+_MOST_COLUMNS = 7  # most columns of a table that fits 1,100 px; further ones have their own table
 
 
 def write(
-    clusters: TableClusters, folder: str | os.PathLike[str], *, source: str = "", origin: str = ""
+    clusters: TableClusters,
+    folder: str | os.PathLike[str],
+    *,
+    source: str = "",
+    origin: str = "",
+    is_number_given: bool | None = None,
 ) -> None:
     """Write centers, picture, guarantee and report into a folder.
 
@@ -43,6 +49,8 @@ def write(
         The name of the table, for the title of the report.
     origin : str
         When and how the report was made, for its last line (`privclust.report.words.origin`).
+    is_number_given : bool or None
+        Whether the user chose the number of clusters; False: it was chosen by their fit.
     """
     folder = Path(folder)
     write_text(folder / "centers.csv", clusters.csv())
@@ -50,7 +58,8 @@ def write(
     write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
     write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")
     svg = _picture(clusters, folder)
-    write_text(folder / "report.html", _report(clusters, svg, source, origin))
+    report = _report(clusters, svg, source, origin, is_number_given)
+    write_text(folder / "report.html", report)
 
 
 def _picture(clusters: TableClusters, folder: Path) -> str:
@@ -67,7 +76,9 @@ def _json(values: dict[str, Any]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 
-def _report(clusters: TableClusters, svg: str, source: str, origin: str) -> str:
+def _report(
+    clusters: TableClusters, svg: str, source: str, origin: str, is_number_given: bool | None
+) -> str:
     """Return the report as one file of HTML."""
     jinja2 = require("jinja2", "reports")
     environment = jinja2.Environment(
@@ -77,27 +88,32 @@ def _report(clusters: TableClusters, svg: str, source: str, origin: str) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    n_records = clusters.n_records
+    numbers = [c for c in clusters.coordinates if c.kind != SHARE]
+    categories = [c for c in clusters.coordinates if c.kind == SHARE]
+    rows = rows_of(clusters)
     return environment.get_template("report.html.j2").render(
         clusters=clusters,
-        title=("Private clusters" if clusters.is_private else "Clusters, not private")
+        title=(
+            "Differentially private clusters" if clusters.is_private else "Clusters, not private"
+        )
         + (f" of {source}" if source else ""),
         origin=origin,
+        rows=rows,
+        size=_size(clusters, is_number_given),
         in_words=clusters_in_words(clusters),
-        has_categories=any(isinstance(ends, list) for ends in clusters.columns.values()),
-        marks=_marks(clusters),
+        has_categories=bool(categories),
+        has_marks=not clusters.is_reliable[clusters.is_detected].all(),
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
-        centers=_table(
-            clusters, ["share of records", *(c.name for c in clusters.coordinates)], _cells
+        centers=_tables(
+            clusters,
+            [(f"share of {rows}", _weight), *((c.name, partial(_center, c)) for c in numbers)],
         ),
-        n_records=f"{n_records:,.0f}" if isinstance(n_records, float) else f"{n_records:,}",
-        is_about=isinstance(n_records, float),
+        shares=_tables(clusters, [(c.name, partial(_center, c)) for c in categories]),
         picture=svg if clusters.is_detected.any() else "",
         caption=caption(clusters),
-        spreads=_table(
-            clusters, [c.name for c in clusters.coordinates if c.spreads is not None], _spreads
+        spreads=_tables(
+            clusters, [(c.name, partial(_spread, c)) for c in numbers if c.spreads is not None]
         ),
-        hidden=_hidden(clusters),
         declared=[
             (name, _declared(ends), name in clusters.private_bounds)
             for name, ends in clusters.columns.items()
@@ -105,30 +121,38 @@ def _report(clusters: TableClusters, svg: str, source: str, origin: str) -> str:
     )
 
 
-def _table(
-    clusters: TableClusters, names: list[str], cells: Callable[[TableClusters, int], list[str]]
-) -> list[list[str]]:
-    """Return the header and rows of a table, a row for each detected cluster.
+_Cell = Callable[[TableClusters, int], str]
 
-    With many columns the table is transposed. There is no table without columns or clusters.
-    """
-    has_marks = _marks(clusters) == "some"
-    rows = [
-        [f"{j + 1}{' ?' if has_marks and not clusters.is_reliable[j] else ''}", *cells(clusters, j)]
-        for j in np.flatnonzero(clusters.is_detected).tolist()
-    ]
-    if not (names and rows):
+
+def _tables(clusters: TableClusters, columns: Sequence[tuple[str, _Cell]]) -> list[list[list[str]]]:
+    """Return tables of at most seven columns: a header, and a row for each detected cluster."""
+    shown = np.flatnonzero(clusters.is_detected).tolist()
+    if not shown:
         return []
-    lines = [["cluster", *names], *rows]
-    return (
-        lines if len(names) <= _MOST_COLUMNS else [list(line) for line in zip(*lines, strict=True)]
-    )
+    first = [f"{j + 1}{'' if clusters.is_reliable[j] else ' ?'}" for j in shown]
+    tables = []
+    for start in range(0, len(columns), _MOST_COLUMNS):
+        part = columns[start : start + _MOST_COLUMNS]
+        lines = [
+            [name, *(cell(clusters, j) for _, cell in part)]
+            for name, j in zip(first, shown, strict=True)
+        ]
+        tables.append([["cluster", *(name for name, _ in part)], *lines])
+    return tables
 
 
-def _marks(clusters: TableClusters) -> str:
-    """Return of which detected clusters the errors are unreliable: "none", "some" or "all"."""
-    is_reliable = clusters.is_reliable[clusters.is_detected]
-    return "none" if is_reliable.all() else "some" if is_reliable.any() else "all"
+def _size(clusters: TableClusters, is_number_given: bool | None) -> str:
+    """Return sentences on the numbers of clusters and rows."""
+    k, rows, n = len(clusters.weights), rows_of(clusters), clusters.n_records
+    words = f"{k} cluster{'' if k == 1 else 's'} of "
+    words += f"about {n:,.0f} {rows}" if isinstance(n, float) else f"{n:,} {rows}"
+    if clusters.n_rows is not None and clusters.n_rows != n:
+        words += f"; the table has {clusters.n_rows:,}"
+    words += "."
+    if is_number_given is not None:
+        how = "given by the user" if is_number_given else "chosen by how well clusters fit the data"
+        words += f" The number of clusters was {how}."
+    return f"{words} {_hidden(clusters)}".strip()
 
 
 def _hidden(clusters: TableClusters) -> str:
@@ -144,32 +168,38 @@ def _hidden(clusters: TableClusters) -> str:
     return f"Clusters {listed} are indistinguishable from noise, and no numbers are shown."
 
 
-def _cells(clusters: TableClusters, j: int) -> list[str]:
-    weight = _interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])
-    return [
-        f"{weight} %",
-        *(_center(c.kind, c.centers[j], c.errors[j]) for c in clusters.coordinates),
-    ]
+def _weight(clusters: TableClusters, j: int) -> str:
+    return f"{_interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])} %"
 
 
-def _spreads(clusters: TableClusters, j: int) -> list[str]:
-    """Return the standard deviations of a cluster's rows with 95 % intervals."""
-    return [
-        _interval(c.spreads[j], c.spread_errors[j]) + (" days" if c.kind == DATE else "")
-        for c in clusters.coordinates
-        if c.spreads is not None and c.spread_errors is not None
-    ]
+def _spread(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
+    """Return the standard deviation of a cluster's rows with its 95 % interval."""
+    value, error = coordinate.spreads[j], coordinate.spread_errors[j]
+    unit = " days" if coordinate.kind == DATE else ""
+    if value < WIDTH_95 * error < math.inf:
+        return f"at most {value + WIDTH_95 * error:,.2g}{unit}"
+    return f"{_interval(value, error)}{unit}"
 
 
-def _center(kind: str, value: Any, error: float) -> str:
-    """Return a coordinate of a center with its 95 % interval."""
-    if kind == DATE:
-        day = np.datetime_as_string(value, unit="D")
-        return f"{day} ± {max(math.ceil(WIDTH_95 * error), 1)} days"
-    if kind == SHARE:
-        width = max(math.ceil(1000 * WIDTH_95 * error) / 10, 0.1)
-        return f"{100 * value:.1f} ± {width:.1f} %"
-    return _interval(value, error)
+def _center(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
+    """Return a coordinate of a center with its 95 % interval; a share stays between 0 and 100 %."""
+    value, width = coordinate.centers[j], WIDTH_95 * coordinate.errors[j]
+    if coordinate.kind != NUMBER and not math.isfinite(width):
+        return "unknown"
+    if coordinate.kind == DATE:
+        return f"{np.datetime_as_string(value, unit='D')} ± {max(math.ceil(width), 1)} days"
+    if coordinate.kind == NUMBER:
+        return _interval(value, coordinate.errors[j])
+    # tenths of a per cent, outwards, but not for rounding errors
+    low = math.floor(round(1000 * max(value - width, 0.0), 6)) / 10
+    high = math.ceil(round(1000 * min(value + width, 1.0), 6)) / 10
+    if low <= 0.0 and high >= 100.0:
+        return "0 to 100 %"
+    if high >= 100.0:
+        return f"at least {low:.1f} %"
+    if low <= 0.0:
+        return f"at most {max(high, 0.1):.1f} %"
+    return f"{100 * value:.1f} ± {max(math.ceil(1000 * width) / 10, 0.1):.1f} %"
 
 
 def _interval(value: float, error: float) -> str:

@@ -79,7 +79,7 @@ def test_two_machines_end_in_the_report_of_one(run):
     reports = (Path(name, "report.html").read_text() for name in ("parts", "whole"))
     first, second = (report.partition("Made on")[0] for report in reports)
     assert first == second
-    assert "40 of 3,000 (1.3%) rows have no 'age' and are left out" in err
+    assert "70 of 3,000 (2.3%) rows are left out: 40 have no 'age'" in err
     assert "30 of 3,000 (1.0%) rows have an entry in 'plan' that is not a category" in err
     assert "Not private" in Path("parts/report.html").read_text()
     centers = pd.read_csv("parts/centers.csv").sort_values("age")

@@ -429,7 +429,9 @@ def test_starts_that_do_not_agree_say_so():
     found = decode(sketch, 7, bounds=(-1.0, 1.0))
     assert 1 <= found.starts.n_agreeing < found.starts.n_near_best <= found.starts.n_starts
     assert not found.is_stable
-    assert "that explain the sketch equally well" in decoding_summary(sketch, found)
+    assert "equally good starts of the search find other clusters" in decoding_summary(
+        sketch, found
+    )
     assert not standard_errors(sketch, found).is_reliable[~found.starts.recurs].any()
     clear = release(sketch_of(three_groups()), 1.0, 1e-6, random_state=0)
     found = decode(clear, 3, bounds=BOX)

@@ -777,6 +777,20 @@ def test_the_error_of_the_inertia_is_that_of_tight_clusters():
     assert least < np.square(ratios).sum() < most
 
 
+@pytest.mark.filterwarnings("ignore::privclust.privacy.WeakGuaranteeWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_share_is_known_no_better_than_by_counting_a_sample(seed):
+    """A few draws may by chance vary less: errors were up to 6 % below this."""
+    rng = np.random.default_rng(0)
+    places, sizes = [(-0.5, -0.5), (0.5, 0.4), (0.5, -0.5)], [6000, 3000, 1000]
+    parts = [rng.normal(at, 0.08, (size, 2)) for at, size in zip(places, sizes, strict=True)]
+    how = {"epsilon": 50.0, "delta": 1e-6, "bounds": (-1.0, 1.0), "random_state": seed}
+    model = CompressiveKMeans(3, **how).fit(np.concatenate(parts))
+    errors = model.standard_errors(random_state=seed)
+    binomial = np.sqrt(model.weights_ * (1.0 - model.weights_) / 10_000)
+    assert (errors.weights >= binomial * (1.0 - 1e-12)).all()
+
+
 def test_long_clusters_have_their_shape_without_a_round():
     """7 clusters of 16 features have more numbers than a decoder before rounds would fit."""
     rng = np.random.default_rng(0)

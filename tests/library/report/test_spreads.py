@@ -41,7 +41,7 @@ def test_spreads_of_columns_are_told_with_their_errors(tmp_path):
     low, high = first["weight_interval"]
     assert 0.0 <= low < first["weight"] < high <= 1.0
     report = (tmp_path / "report.html").read_text()
-    assert "<h2>Spread</h2>" in report
+    assert ">Spread</h2>" in report
     assert "one standard deviation of the cluster" in report
     # a sketch alone says the same, but for what rounds moved
     sketch = model.sketch_
