@@ -139,7 +139,9 @@ def table(effort, names):
             n_faults += 1
             n_unseen += findings[2][0] == CANNOT_TELL
             least = least_of_sniper(fault, effort)
-            alone = findings[0]
+            alone, sniper = findings[0], findings[3]
+            if least is None and is_found(sniper[0]):  # found with more runs than were searched
+                least = sniper[2]
             n_fewer += alone[0] and (least is None or SNIPER_FACTOR * alone[2] <= least)
             lines.append(row(name, fault, findings, least))
             print(lines[-1], flush=True)
