@@ -197,11 +197,14 @@ def _run(args) -> None:
     hides_number = args.epsilon is not None and args.neighbours == "add_remove"
     check_distinct(args.files, args.public_sample)
     sample = None if args.public_sample is None else public_sample(args, encoder)
+    if sample is not None:
+        same = [sample] if encoder is not None else [files[0], sample]  # declared ones have names
+        check_columns(same, files[0].n_features, "the records")
     watches = sample is not None or (len(files) > 1 and args.groups is None)
     seen = Twins(sample, between_files=args.groups is None) if watches else None
     sketcher_type = MomentSketcher if args.subspaces else FeatureSketcher
     try:
-        sketcher = sketcher_type(args, files[0].n_features, encoder)
+        sketcher = sketcher_type(args, files[0].n_features, sample)
     except SampleError:  # its message reveals private records if the sample is a copy of them
         say("all files are read, to compare them with the public sample")
         seen.check(files)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privclust.command._records import check_columns, first_rows, public_sample
+from privclust.command._records import Records, first_rows
 
 LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
 
@@ -23,11 +23,11 @@ class FeatureSketcher:
     needed_by = "the frequencies are for"
     any_record = "an entry that is too large for the frequencies counts as the largest"
 
-    def __init__(self, args, n_features: int, encoder) -> None:
+    def __init__(self, args, n_features: int, sample: Records | None) -> None:
         from privclust.sketches import FeatureSums, secret_mask_seed
 
         self._args = args
-        self.frequencies, n_measurements, self.variance = _frequencies(args, n_features, encoder)
+        self.frequencies, n_measurements, self.variance = _frequencies(args, n_features, sample)
         m = self.frequencies.shape[1]
         if args.groups is not None and (n_measurements or m) < m:
             raise ValueError(
@@ -37,12 +37,14 @@ class FeatureSketcher:
         self.n_features, self.n_numbers = self.frequencies.shape
         self.n_bytes = self.frequencies.nbytes + 2 * 2 * 8 * self.n_numbers
         self._n_measurements = n_measurements or self.n_numbers
-        self.sums = FeatureSums(
-            self.frequencies,
-            n_measurements=n_measurements,
-            mask_seed=secret_mask_seed() if args.seed_noise is None else args.seed_noise,
-            n_threads=args.threads,
-        )
+        seed = secret_mask_seed() if args.seed_noise is None else args.seed_noise
+        how = {"n_measurements": n_measurements, "mask_seed": seed, "n_threads": args.threads}
+        try:
+            self.sums = FeatureSums(self.frequencies, **how)
+        except ValueError as error:
+            if sample is None:
+                raise
+            raise SampleError(str(error)) from error
 
     def promise(self, share: float):
         from privclust.sketches._release import measurement
@@ -99,7 +101,7 @@ class MomentSketcher:
     any_record = "of a record with infinite entries, only these count"
     variance = None
 
-    def __init__(self, args, n_features: int, encoder) -> None:
+    def __init__(self, args, n_features: int, sample: Records | None) -> None:
         from privclust.sketches.moment_release import check_size, default_degree
         from privclust.sketches.moment_sums import GroupSums, HarmonicSums
 
@@ -147,7 +149,7 @@ def unit_of_records(args) -> str:
     return ROW if args.groups is None else GROUP
 
 
-def _frequencies(args, n_features: int, encoder):
+def _frequencies(args, n_features: int, sample: Records | None):
     """Return frequencies (n_features, m), the number of measurements, and the variance, if known.
 
     The variance is not printed: the public sample may yet turn out to be private.
@@ -166,11 +168,9 @@ def _frequencies(args, n_features: int, encoder):
         )
     law: Any = args.law or LAWS[0]
     how = {"law": law, "random_state": args.seed}
-    if args.variance is not None:
+    if sample is None:
         frequencies = draw_frequencies(n_features, args.frequencies, variance=args.variance, **how)
         return frequencies, args.measurements, args.variance
-    sample = public_sample(args, encoder)
-    check_columns([sample], n_features, "the records")
     try:
         variance = estimate_variance(first_rows(sample), random_state=args.seed)
         frequencies = draw_frequencies(n_features, args.frequencies, variance=variance, **how)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privclust.privacy import NoisyCount
-from privclust.privacy.groups import GROUP
+from privclust.privacy.groups import GROUP, ROW
 from privclust.sketches import Sketch
 
 _FATES = {"drop": "are left out", "middle": "count there as the middle"}
@@ -36,8 +36,10 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     if isinstance(sketch.left_out, NoisyCount):
         deviation = sketch.left_out.deviation
     counts, n, fate = table.counts, sketch.n_samples + left_out, _FATES[table.missing]
-    is_dropped = table.missing == "drop"
-    if is_dropped:  # the number of rows has less noise than those of columns, and is no smaller
+    # the number of rows has less noise than those of columns, and is no smaller; that of persons
+    # has only those without a row that counts
+    is_total = table.missing == "drop" and sketch.unit == ROW and sketch.left_out is not None
+    if is_total:
         counts = np.minimum(counts, max(left_out, 0.0))
     lacking, remarks = [], []
     for (name, ends), (missing, unreadable) in zip(table.columns.items(), counts.T, strict=True):
@@ -53,19 +55,21 @@ def missing_remarks(sketch: Sketch) -> list[str]:
         f"{_rounded(missing, table.deviation)} have no {name!r}" for name, missing in lacking
     ]
     several = " (one may lack several)" if len(numbers) > 1 else ""
-    if is_dropped and left_out > _DEVIATIONS * deviation:
-        why = f": {', '.join(numbers)}{several}" if numbers else ""
-        return [f"{_about(left_out, deviation, n)} {what} are left out{why}", *remarks]
-    if numbers:
-        return [f"of the {what}, {', '.join(numbers)} and {fate}{several}", *remarks]
-    return remarks or [_nothing_found(sketch, left_out + _DEVIATIONS * deviation, n, what)]
+    total = []
+    if left_out > _DEVIATIONS * deviation:
+        why = f": {', '.join(numbers)}{several}" if numbers and is_total else ""
+        total = [f"{_about(left_out, deviation, n)} {what} are left out{why}"]
+    if numbers and not (total and is_total):
+        total.append(f"of the {what}, {', '.join(numbers)} and {fate}{several}")
+    if total or remarks:
+        return [*total, *remarks]
+    if is_total:
+        return [_nothing_found(left_out + _DEVIATIONS * deviation, n, what, "")]
+    return [_nothing_found(_DEVIATIONS * table.deviation, n, what, " in each column")]
 
 
-def _nothing_found(sketch: Sketch, most: float, n: float, what: str) -> str:
-    """Return a sentence for no number above its noise; at most `most` rows are left out."""
-    where = ""
-    if sketch.table.missing != "drop":
-        most, where = _DEVIATIONS * sketch.table.deviation, " in each column"
+def _nothing_found(most: float, n: float, what: str, where: str) -> str:
+    """Return a sentence for no number above its noise, which hides up to `most`."""
     if not most:
         return f"no entry is missing in any of the {what}"
     if (rounded := _round_up(most)) >= n:
@@ -82,9 +86,13 @@ def _kind(ends: Any) -> str:
 def _about(number: float, deviation: float, n: float) -> str:
     """Return a number, rounded by its noise, the number of all rows, and the share."""
     share = number / max(n, 1.0)
-    is_public = abs(n - round(n)) < 1e-3  # else it has noise
-    of = f"{n:,.0f}" if is_public else _rounded(max(n, 1.0), deviation)
+    of = f"{n:,.0f}" if is_whole(n) else _rounded(max(n, 1.0), deviation)
     return f"{_rounded(number, deviation)} of {of.removeprefix('about ')} ({share:.1%})"
+
+
+def is_whole(number: float) -> bool:
+    """Return whether a number is an integer but for rounding: noise has cancelled, or is none."""
+    return abs(number - round(number)) < 1e-3
 
 
 def _rounded(number: float, deviation: float) -> str:

@@ -16,7 +16,6 @@ from matplotlib.ticker import MaxNLocator
 from privclust.report.coordinate import DATE, SHARE, Coordinate
 from privclust.report.figures import COLOURS, PALETTE, new_figure, text_style
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import rows_of
 
 _MOST_COLUMNS = 5  # columns shown in pairs: those that separate clusters best
 _MOST_CATEGORIES = 6  # categories of a column; others are drawn as one
@@ -61,7 +60,7 @@ def caption(clusters: TableClusters) -> str:
     if _has_spreads(clusters):
         shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
         words = f"Centers of clusters, by number. {shape} one standard deviation of the cluster's"
-        words += f" {rows_of(clusters)} in each column, to each side; many lie outside."
+        words += " rows in each column, to each side; many lie outside."
         if len(numbers) > 1:
             words += " They do not show whether two columns vary together."
     else:

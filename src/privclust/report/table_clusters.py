@@ -13,7 +13,9 @@ from privclust.decoding import Decoded, StandardErrors
 from privclust.kmeans import CompressiveKMeans
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Guarantee, Neighbours
+from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
+from privclust.report.missing import is_whole
 from privclust.report.suspicions import separated_by_categories, suspicions
 from privclust.sketches import Sketch
 
@@ -62,7 +64,7 @@ class TableClusters:
     private_bounds : tuple of str
         The columns with bounds from `privclust.preprocessing.private_bounds`, not declared ones.
     n_rows : int or None
-        Number of records with those that are left out, if it is public.
+        Number of rows with those that are left out, if it is public.
     """
 
     coordinates: tuple[Coordinate, ...]
@@ -266,10 +268,10 @@ def _not_private(sketch: Sketch) -> Guarantee:
 
 
 def _public_number(sketch: Sketch, guarantee: Guarantee) -> int | None:
-    """Return the number of records with those left out, whose noise cancels if it is public."""
+    """Return the number of rows with those left out, whose noise cancels if it is public."""
     total = float(sketch.n_samples) + float(sketch.n_left_out)
-    is_public = Neighbours.of(guarantee.relation) is Neighbours.REPLACE_ONE
-    return round(total) if is_public and abs(total - round(total)) < 1e-3 else None
+    is_public = Neighbours.of(guarantee.relation) is Neighbours.REPLACE_ONE and sketch.unit == ROW
+    return round(total) if is_public and is_whole(total) else None
 
 
 def _columns_of(encoder: TableEncoder) -> list[tuple[str, str]]:

@@ -90,12 +90,12 @@ def _decimal(delta: float) -> str:
 
 
 def clusters_in_words(clusters: TableClusters) -> list[str]:
-    """Return a sentence for each detected cluster: its share of the rows or groups, and its center.
+    """Return a sentence for each detected cluster: its share of the rows, and its center.
 
     A "?" marks clusters with errors that are not known well. If there are many columns, only those
     are named in which the cluster differs most.
     """
-    sentences, rows = [], rows_of(clusters)
+    sentences = []
     for j in np.flatnonzero(clusters.is_detected).tolist():
         columns = sorted(clusters.columns, key=lambda name: -_difference(clusters, name, j))
         chosen = columns[:_COLUMNS]
@@ -103,13 +103,8 @@ def clusters_in_words(clusters: TableClusters) -> list[str]:
         further = " (of all columns, those that differ most)" if len(columns) > _COLUMNS else ""
         share = _about(100.0 * clusters.weights[j], 100.0 * clusters.weight_errors[j])
         mark = "" if clusters.is_reliable[j] else " (?)"
-        sentences.append(f"About {share} % of the {rows}{mark}: {', '.join(told)}{further}")
+        sentences.append(f"About {share} % of the rows{mark}: {', '.join(told)}{further}")
     return sentences
-
-
-def rows_of(clusters: TableClusters) -> str:
-    """Return what the clusters consist of: "rows" or "groups"."""
-    return "rows" if clusters.guarantee.unit == "row" else "groups"
 
 
 def _coordinates(clusters: TableClusters, name: str) -> list[Coordinate]:
@@ -135,10 +130,12 @@ def _column(clusters: TableClusters, name: str, j: int) -> str:
         most = int(np.argmax(shares))
         width = WIDTH_95 * (first, *others)[most].errors[j]
         share = min(max(shares[most], 0.0), 1.0)  # noise may move it out of the range
-        least = math.floor(100.0 * max(share - width, 0.0)) if math.isfinite(width) else 0
-        is_whole = not share + width < 1.0
-        told = f"at least {least}" if is_whole else f"about {100.0 * share:.0f}"
-        return f"{name} {clusters.columns[name][most]} in {told} %"
+        told = f"{name} {clusters.columns[name][most]}"
+        if not width < share:
+            return f"{told} most often"
+        if share + width < 1.0:
+            return f"{told} in about {100.0 * share:.0f} %"
+        return f"{told} in at least {math.floor(round(100.0 * (share - width), 6))} %"
     if first.kind == DATE:
         return f"{name} about {np.datetime_as_string(first.centers[j], unit='D')}"
     return f"{name} about {_about(first.centers[j], first.errors[j])}"
@@ -153,8 +150,8 @@ def _about(value: float, error: float) -> str:
     ('81,200', '21.6', '0.169')
     """
     size = max(abs(value), WIDTH_95 * error)
-    if not (math.isfinite(error) and error > 0.0 and size > 0.0):
+    if not (math.isfinite(size) and error > 0.0 and size > 0.0):
         return f"{value:,.3g}"
     digits = 1 - math.floor(math.log10(WIDTH_95 * error))
     digits = min(digits, 2 - math.floor(math.log10(size)))
-    return f"{round(value, digits):,.{max(digits, 0)}f}"
+    return f"{round(value, digits) + 0.0:,.{max(digits, 0)}f}"  # -0.0 has a sign

@@ -15,11 +15,12 @@ import numpy as np
 
 from privclust.core.files import write_text
 from privclust.core.packages import require
+from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
 from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import clusters_in_words, guarantee_in_words, rows_of
+from privclust.report.words import clusters_in_words, guarantee_in_words
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
@@ -90,7 +91,6 @@ def _report(
     )
     numbers = [c for c in clusters.coordinates if c.kind != SHARE]
     categories = [c for c in clusters.coordinates if c.kind == SHARE]
-    rows = rows_of(clusters)
     return environment.get_template("report.html.j2").render(
         clusters=clusters,
         title=(
@@ -98,15 +98,14 @@ def _report(
         )
         + (f" of {source}" if source else ""),
         origin=origin,
-        rows=rows,
         size=_size(clusters, is_number_given),
         in_words=clusters_in_words(clusters),
-        has_categories=bool(categories),
+        has_both=bool(categories and numbers),
         has_marks=not clusters.is_reliable[clusters.is_detected].all(),
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
         centers=_tables(
             clusters,
-            [(f"share of {rows}", _weight), *((c.name, partial(_center, c)) for c in numbers)],
+            [("share of rows", _weight), *((c.name, partial(_center, c)) for c in numbers)],
         ),
         shares=_tables(clusters, [(c.name, partial(_center, c)) for c in categories]),
         picture=svg if clusters.is_detected.any() else "",
@@ -143,9 +142,10 @@ def _tables(clusters: TableClusters, columns: Sequence[tuple[str, _Cell]]) -> li
 
 def _size(clusters: TableClusters, is_number_given: bool | None) -> str:
     """Return sentences on the numbers of clusters and rows."""
-    k, rows, n = len(clusters.weights), rows_of(clusters), clusters.n_records
+    k, n = len(clusters.weights), clusters.n_records
+    what = "rows" if clusters.guarantee.unit == ROW else "persons"
     words = f"{k} cluster{'' if k == 1 else 's'} of "
-    words += f"about {n:,.0f} {rows}" if isinstance(n, float) else f"{n:,} {rows}"
+    words += f"about {n:,.0f} {what}" if isinstance(n, float) else f"{n:,} {what}"
     if clusters.n_rows is not None and clusters.n_rows != n:
         words += f"; the table has {clusters.n_rows:,}"
     words += "."
@@ -169,27 +169,47 @@ def _hidden(clusters: TableClusters) -> str:
 
 
 def _weight(clusters: TableClusters, j: int) -> str:
-    return f"{_interval(100 * clusters.weights[j], 100 * clusters.weight_errors[j])} %"
+    value, error = clusters.weights[j], clusters.weight_errors[j]
+    if not error:  # all rows are of one cluster
+        return f"{_interval(100 * value, 0.0)} %"
+    if value - WIDTH_95 * error > 0.0 and value + WIDTH_95 * error < 1.0:
+        return f"{_interval(100 * value, 100 * error)} %"
+    return _percent(value, WIDTH_95 * error)
 
 
 def _spread(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
     """Return the standard deviation of a cluster's rows with its 95 % interval."""
     value, error = coordinate.spreads[j], coordinate.spread_errors[j]
     unit = " days" if coordinate.kind == DATE else ""
-    if value < WIDTH_95 * error < math.inf:
-        return f"at most {value + WIDTH_95 * error:,.2g}{unit}"
+    width = WIDTH_95 * error
+    if value < width < math.inf:
+        digits = 1 - math.floor(math.log10(width))
+        return f"about {round(value + width, digits):,.{max(digits, 0)}f} or less{unit}"
     return f"{_interval(value, error)}{unit}"
 
 
 def _center(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
-    """Return a coordinate of a center with its 95 % interval; a share stays between 0 and 100 %."""
+    """Return a coordinate of a center with its 95 % interval."""
     value, width = coordinate.centers[j], WIDTH_95 * coordinate.errors[j]
-    if coordinate.kind != NUMBER and not math.isfinite(width):
-        return "unknown"
-    if coordinate.kind == DATE:
-        return f"{np.datetime_as_string(value, unit='D')} ± {max(math.ceil(width), 1)} days"
+    if coordinate.kind == SHARE:
+        return _percent(value, width)
     if coordinate.kind == NUMBER:
         return _interval(value, coordinate.errors[j])
+    if not math.isfinite(width):
+        return "unknown"
+    return f"{np.datetime_as_string(value, unit='D')} ± {max(math.ceil(width), 1)} days"
+
+
+def _percent(value: float, width: float) -> str:
+    """Return a share with its 95 % interval of half this width, between 0 and 100 %.
+
+    Examples
+    --------
+    >>> _percent(0.5, 0.0123), _percent(0.99, 0.02), _percent(-0.01, 0.02)
+    ('50.0 ± 1.3 %', 'at least 97.0 %', 'at most 1.0 %')
+    """
+    if not math.isfinite(width):
+        return "unknown"
     # tenths of a per cent, outwards, but not for rounding errors
     low = math.floor(round(1000 * max(value - width, 0.0), 6)) / 10
     high = math.ceil(round(1000 * min(value + width, 1.0), 6)) / 10
@@ -211,10 +231,13 @@ def _interval(value: float, error: float) -> str:
     ('52.35 ± 0.39', '81,200 ± 2,400')
     """
     width = WIDTH_95 * error
-    if not (math.isfinite(width) and width > 0):
+    if not math.isfinite(width):
+        return "unknown"
+    if width == 0.0:
         return f"{value:,.6g}"
     digits = 1 - math.floor(math.log10(width))
-    shown = [f"{round(number, digits):,.{max(digits, 0)}f}" for number in (value, width)]
+    # 0.0 is added, as -0.0 has a sign
+    shown = [f"{round(number, digits) + 0.0:,.{max(digits, 0)}f}" for number in (value, width)]
     return " ± ".join(shown)
 
 

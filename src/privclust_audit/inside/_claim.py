@@ -75,15 +75,20 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
 def shared_noise(pairs: Pairs) -> Iterator[RecordedRelease]:
     """Yield releases in which entries with different changes share a noise value."""
     for one, other in pairs:
-        if one.noise is None or np.size(one.noise) == np.size(one.released):
+        if one.noise is None or (
+            # separate numbers of few bits may be equal by chance
+            one.noise.dtype != np.float64 and one.noise.size == np.size(one.released)
+        ):
             continue
-        noise = np.broadcast_to(one.noise, np.shape(one.released)).ravel()
         moved = np.asarray(one.value, dtype=float) - np.asarray(other.value, dtype=float)
-        change = np.broadcast_to(moved, np.shape(one.released)).ravel()
-        for number in np.unique(noise):
-            if np.unique(change[noise == number]).size > 1:
-                yield one
-                break
+        shape = np.shape(one.released)
+        change, noise = (np.broadcast_to(each, shape).ravel() for each in (moved, one.noise))
+        _, numbers = np.unique(noise, return_inverse=True)
+        most, least = np.full((2, numbers.max(initial=0) + 1), [[-np.inf], [np.inf]])
+        np.maximum.at(most, numbers, change)
+        np.minimum.at(least, numbers, change)
+        if (most > least).any():
+            yield one
 
 
 def known_noise(

@@ -18,7 +18,7 @@ from unittest import mock
 
 import numpy as np
 
-from privclust_audit.inside._recorder import Recorder, caller
+from privclust_audit.inside._recorder import LooseDraw, Recorder, caller
 
 # the first parameters of each sampler
 _SAMPLERS: dict[str, tuple[str, ...]] = {
@@ -41,28 +41,31 @@ class _Draw(np.ndarray):
     _is_loose = False
 
     @classmethod
-    def of(cls, recorder, name, scale, numbers):
+    def of(cls, recorder, entry, scale, numbers):
         """Return numbers as a loose draw."""
         draw = np.asarray(numbers).view(cls)
-        draw._recorder, draw._name, draw._scale, draw._is_loose = recorder, name, scale, True
-        draw._entry = name, caller()
+        draw._recorder, draw._entry, draw._scale, draw._is_loose = recorder, entry, scale, True
         draw._drawn = np.array(draw)
-        recorder.loose.append(draw._entry)
+        recorder.loose.append(entry)
         return draw
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         plain = [_plain(each) for each in inputs]
+        is_usual = method == "__call__" and not kwargs  # `where` leaves some numbers as they are
         if out is not None:
             kwargs["out"] = tuple(map(_plain, out))
             plain = copy.deepcopy(plain)  # the result may overwrite an input
-        result = getattr(ufunc, method)(*plain, **kwargs)
         loose = [each for each in inputs if isinstance(each, _Draw) and each._is_loose]
-        if method != "__call__" or len(loose) != 1 or any(map(np.iscomplexobj, plain)):
+        is_known = is_usual and len(loose) == 1 and _is_followed(ufunc, inputs[0] is loose[0])
+        is_known = is_known and not any(map(np.iscomplexobj, plain)) and loose[0]._is_as_drawn()
+        result = getattr(ufunc, method)(*plain, **kwargs)
+        if not is_known:
+            for each in out or ():
+                if isinstance(each, _Draw):
+                    each._drawn = None  # its distribution is not known any more
             return result
         (draw,) = loose
         i = 0 if inputs[0] is draw else 1
-        if not np.array_equal(np.ravel(plain[i]), np.ravel(draw._drawn)):
-            return result
         if ufunc in (np.add, np.subtract):
             signs = (1.0, 1.0 if ufunc is np.add else -1.0)
             value = signs[1 - i] * np.array(plain[1 - i], dtype=np.float64)
@@ -70,22 +73,24 @@ class _Draw(np.ndarray):
             if out is not None:  # a replay returns another number
                 np.copyto(kwargs["out"][0], result)
                 result = kwargs["out"][0]
-        elif ufunc in (np.multiply, np.negative) or (ufunc is np.true_divide and i == 0):
-            plain[i] = draw._scale
-            scale = ufunc(*plain)
-            if out is not None and out[0] is draw:
-                draw._scale, draw._drawn = scale, np.array(result)
-                return draw
-            draw._settle()
-            result = _Draw.of(draw._recorder, draw._name, scale, result)
-        return result
+            return result
+        plain[i] = draw._scale
+        scale = ufunc(*plain)
+        if out is not None and out[0] is draw:
+            draw._scale, draw._drawn = scale, np.array(result)
+            return draw
+        draw._settle()
+        return _Draw.of(draw._recorder, draw._entry, scale, result)
+
+    def _is_as_drawn(self):
+        return self._drawn is not None and np.array_equal(np.ravel(self), np.ravel(self._drawn))
 
     def released(self, value, noise, released):
         """Record that the value became the released one."""
         self._settle()
         return self._recorder.record(
             measurement=None,
-            mechanism=self._name,
+            mechanism=self._entry.name,
             scale=np.abs(self._scale),
             value=value,
             weight=1.0,
@@ -96,6 +101,13 @@ class _Draw(np.ndarray):
     def _settle(self):
         self._is_loose = False
         self._recorder.loose.remove(self._entry)
+
+
+def _is_followed(ufunc, is_first):
+    """Return whether the result of a draw has a known distribution; divided, the draw is first."""
+    return ufunc in (np.add, np.subtract, np.multiply, np.negative) or (
+        ufunc is np.true_divide and is_first
+    )
 
 
 def _plain(thing):
@@ -165,7 +177,8 @@ def _recorded(recorder, name, original):
         )
         is_value = type(given.get("loc", 0.0)) not in (int, float) or loc != 0.0
         value = np.array(np.broadcast_to(loc, np.shape(drawn)))
-        draw = _Draw.of(recorder, f"NumPy's {name}", scale, drawn - value if is_value else drawn)
+        entry = LooseDraw(f"NumPy's {name}", caller(), "loc" in given)
+        draw = _Draw.of(recorder, entry, scale, drawn - value if is_value else drawn)
         return draw.released(value, draw, drawn) if is_value else draw
 
     return sampler

@@ -25,6 +25,7 @@ from privclust_audit.inside._foreign import seen_samplers
 from privclust_audit.inside._outputs import differences
 from privclust_audit.inside._recorder import (
     Diverged,
+    LooseDraw,
     RecordedRelease,
     Recorder,
     is_passed_over,
@@ -99,7 +100,7 @@ class Run:
     releases: tuple[RecordedRelease, ...]
     divergence: str
     said: tuple[tuple[type, str], ...]
-    loose: tuple[tuple[str, str], ...] = ()
+    loose: tuple[LooseDraw, ...] = ()
     laws: tuple[str, ...] = ()
 
     @property
@@ -273,6 +274,10 @@ def compared(
 
     If rows are `outside` of declared bounds, an error excluded by the guarantee itself is a remark.
     """
+    if _is_noise_once(first, second):
+        told = ", ".join(_unmeasured(first, second))
+        words = f"{NOT_LOOKED_INTO}: {told} in one of the runs, and to a value in the other"
+        return PairReport((), (words,), (), (first, second))
     common = [
         (one, other)
         for one, other in zip(first.releases, second.releases, strict=False)
@@ -324,8 +329,6 @@ def _of_changes(changes: Iterable[Change], first) -> list[Violation]:
 
 
 def _of_flow(first, second):
-    if _is_noise_once(first, second):
-        return []
     if second.divergence and not _outlives(second, first):
         last = second.releases[-1]
         return [Violation(CONTROL_FLOW, second.divergence, last.where, last.order)]
@@ -344,7 +347,8 @@ def _is_noise_once(first, second):
     """
     pairs = ((first, second), (second, first))
     return any(
-        {where for _, where in one.loose} & {release.where for release in other.releases}
+        {draw.where for draw in one.loose if draw.has_location}
+        & {release.where for release in other.releases}
         for one, other in pairs
     )
 
@@ -428,7 +432,7 @@ def _of_words(first, second, violations):
 
 def _unmeasured(run, again):
     """Return names of draws, or of lines of a guarantee, without a recorded release."""
-    draws = [name for name, _ in (*run.loose, *again.loose)]
+    draws = [draw.name for draw in (*run.loose, *again.loose)]
     names = dict.fromkeys((*draws, *run.laws))
     loose = [f"a draw of {name} that is added to nothing" for name in names]
     if run.guarantee is None or any(release.measurement is None for release in run.releases):

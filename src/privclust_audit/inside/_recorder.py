@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -89,6 +89,18 @@ class RecordedRelease:
         return ""
 
 
+class LooseDraw(NamedTuple):
+    """A recorded draw that was not added to anything.
+
+    `name` of the sampler, `where` it was called, and whether it `has_location`, which may be a
+    value without noise.
+    """
+
+    name: str
+    where: str
+    has_location: bool
+
+
 class Diverged(BaseException):
     """The replay made a different release: nothing after it can be compared."""
 
@@ -96,9 +108,8 @@ class Diverged(BaseException):
 class Recorder:
     """The records of a block `recording`.
 
-    `releases` lists them, in order. `loose` has the names and places in the code of recorded draws
-    that were not added to anything, `laws` the names of draws with a distribution that may depend
-    on the data.
+    `releases` lists them, in order. `loose` has recorded draws that were not added to anything,
+    `laws` the names of draws with a distribution that may depend on the data.
     """
 
     def __init__(
@@ -106,7 +117,7 @@ class Recorder:
     ) -> None:
         self.releases: list[RecordedRelease] = []
         self.divergence = ""
-        self.loose: list[tuple[str, str]] = []
+        self.loose: list[LooseDraw] = []
         self.laws: list[str] = []
         self._seed, self._quiet, self._frozen = seed, quiet, frozen
         self._n_generators = 0

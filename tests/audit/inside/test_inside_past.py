@@ -172,7 +172,7 @@ def test_a_number_of_records_that_count_which_is_exact(monkeypatch):
     """The public number of rows less those that are left out, without noise, decided a start."""
     monkeypatch.setattr(_density, "_released", _with_exact_number(_density._released))
     subject = AdaptiveGaussianMixture(2, norm_bound=1.0, max_iter=1)
-    findings = look_inside(subject, n_pairs=400, grouped=True).findings
+    findings = look_inside(subject, n_pairs=200, grouped=True).findings
     assert any(each.violation.kind in ("sensitivity", "output") for each in findings)
 
 

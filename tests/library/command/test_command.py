@@ -271,6 +271,11 @@ def test_columns_of_the_sample_are_checked_before_all_files_are_read(run):
     drawn = ("--frequencies", "20", "--epsilon", "1", "--public-sample", "wide.npy")
     code, _, err = run("sketch", "x.npy", "-o", "s.h5", *drawn)
     assert (code, err) == (1, "privclust: error: wide.npy: has 5 columns, the records 2\n")
+    frame = pd.DataFrame(np.ones((9, 2)), columns=["a", "b"])
+    frame.to_csv("ab.csv", index=False)
+    frame[["b", "a"]].to_csv("ba.csv", index=False)
+    code, _, err = run("sketch", "ab.csv", "-o", "s.h5", *drawn[:-1], "ba.csv")
+    assert (code, "ba.csv: column 1 has another name than in ab.csv" in err) == (1, True)
 
 
 def test_missing_noise_is_told_before_reading(run, monkeypatch):

@@ -2,6 +2,7 @@
 
 import filecmp
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from privclust.privacy import Budget, NoisyCount
+from privclust.report.missing import missing_remarks
 from privclust.sketches import Sketch
 
 pytest.importorskip("matplotlib")
@@ -146,6 +148,27 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
     assert sketch.left_out == is_odd.groupby(table["who"]).all().sum()
     assert sketch.n_samples == N // 2 - sketch.left_out
     assert sketch.table.counts.tolist() == [[20.0, 0.0, 0.0], [0.0, 0.0, 15.0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), r"^70 of 3,000 \(2.3%\) rows are left out: 40 have no 'age'$"),
+        (("--missing", "middle"), "of the rows, 40 have no 'age' and count there as the middle"),
+        # each person lacks the age of one of two rows, and no person is left out
+        (("--groups", "who"), "of the persons, 20 have no 'age' and are left out"),
+        # the noise of the column's count has a deviation of 59
+        (PRIVATE, r"^about \d+ of 3,000 \(2.\d%\) rows are left out"),
+        ((*PRIVATE, "--groups", "who"), "persons in each column"),
+    ],
+)
+def test_missing_entries_are_told_without_a_part_larger_than_the_whole(run, options, said):
+    done(run, "sketch", "all.csv", "-o", "s.h5", *DRAWN, *options)
+    sketch = Sketch.load("s.h5")
+    remarks = missing_remarks(sketch)
+    assert any(re.search(said, remark) for remark in remarks)
+    if not sketch.noise:
+        assert "not a category of its list" in remarks[-1]
 
 
 @pytest.mark.parametrize(

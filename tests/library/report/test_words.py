@@ -145,7 +145,7 @@ def test_intervals_stay_in_the_range_of_their_quantity(tmp_path):
         "at least 85.2 %",
         "at most 14.8 %",
         "50.0 ± 9.8 %",
-        "at most 0.21",
+        "about 0.21 or less",
         "4.00 ± 0.20",
     ):
         assert f"<td>{cell}</td>" in report
@@ -184,5 +184,6 @@ def test_any_numbers_have_their_sentences(ages, errors, shares, weights):
         said = clusters_in_words(clusters(ages, errors, shares, weights))
     assert len(said) == 2
     for sentence in said:
-        percent = float(sentence.rpartition(" ")[0].rpartition(" ")[2])
-        assert 0.0 <= percent <= 100.0
+        if not sentence.endswith("most often"):
+            percent = float(sentence.rpartition(" ")[0].rpartition(" ")[2])
+            assert 0.0 <= percent <= 100.0
