@@ -109,7 +109,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     decoder : {"gaussian", "clompr"}
         Whether clusters have a spread, or are points, as published; see `decode`.
     spread : {"per_cluster", "shared"}
-        Whether each cluster has its own spread.
+        Whether each cluster has its own spread. There is no automatic choice: after rounds, the
+        loss does not depend on it (docs/results/ablation.md).
     last_round : {"auto", True, False}
         Whether `fit` has rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``
         needs Gaussian noise, the Gaussian decoder and `variance` None. It has rounds after every

@@ -291,7 +291,9 @@ def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
 
     Gaussian releases compose to one Gaussian exactly; a pure release enters as randomised response
     with its epsilon, which dominates every epsilon-DP mechanism (Kairouz, Oh and Viswanath 2015).
-    The result is rounded up. Pure releases above 300 are added by basic composition. Infinite if
+    The smaller distribution of Laplace noise on one number is not used: that it also dominates
+    discrete noise on several numbers of the same l1 sensitivity is not proved. The result is
+    rounded up. Pure releases above 300 are added by basic composition. Infinite if
     delta is below 1e-10 and not all releases are Gaussian, because the rounding of the
     distributions is not bounded there. A ValueError is raised unless delta lies in (0, 1).
 
