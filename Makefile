@@ -85,6 +85,7 @@ export CAN_COMPILE
 
 setup: .venv/ready
 
+# Modules are compiled when they are first imported, not all at once: half a minute less.
 .venv/ready: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { \
 	echo "privclust needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=/path/to/python3.14"; \
@@ -94,7 +95,7 @@ setup: .venv/ready
 	"first (Debian: apt-get install gcc libc6-dev python3-dev), or name an older Python: make PYTHON=python3.13"; \
 	exit 1; }
 	$(PYTHON) -m venv --clear .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
