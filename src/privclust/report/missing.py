@@ -54,7 +54,7 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     numbers = [
         f"{_rounded(missing, table.deviation)} have no {name!r}" for name, missing in lacking
     ]
-    several = " (one may lack several)" if len(numbers) > 1 else ""
+    several = f" (a {what[:-1]} may lack several)" if len(numbers) > 1 else ""
     total = []
     if left_out > _DEVIATIONS * deviation:
         why = f": {', '.join(numbers)}{several}" if numbers and is_total else ""
@@ -87,7 +87,7 @@ def _about(number: float, deviation: float, n: float) -> str:
     """Return a number, rounded by its noise, the number of all rows, and the share."""
     share = number / max(n, 1.0)
     of = f"{n:,.0f}" if is_whole(n) else _rounded(max(n, 1.0), deviation)
-    return f"{_rounded(number, deviation)} of {of.removeprefix('about ')} ({share:.1%})"
+    return f"{_rounded(number, deviation)} of {of.removeprefix('about ')} ({100.0 * share:.1f} %)"
 
 
 def is_whole(number: float) -> bool:

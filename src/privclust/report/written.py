@@ -145,7 +145,10 @@ def _size(clusters: TableClusters, is_number_given: bool | None) -> str:
     k, n = len(clusters.weights), clusters.n_records
     what = "rows" if clusters.guarantee.unit == ROW else "persons"
     words = f"{k} cluster{'' if k == 1 else 's'} of "
-    words += f"about {n:,.0f} {what}" if isinstance(n, float) else f"{n:,} {what}"
+    if isinstance(n, float):  # noisy: to four digits
+        words += f"about {round(n, min(4 - len(f'{n:.0f}'), 0)):,.0f} {what}"
+    else:
+        words += f"{n:,} {what}"
     if clusters.n_rows is not None and clusters.n_rows != n:
         words += f"; the table has {clusters.n_rows:,}"
     words += "."

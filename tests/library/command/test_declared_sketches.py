@@ -81,8 +81,8 @@ def test_two_machines_end_in_the_report_of_one(run):
     reports = (Path(name, "report.html").read_text() for name in ("parts", "whole"))
     first, second = (report.partition("Made on")[0] for report in reports)
     assert first == second
-    assert "70 of 3,000 (2.3%) rows are left out: 40 have no 'age'" in err
-    assert "30 of 3,000 (1.0%) rows have an entry in 'plan' that is not a category" in err
+    assert "70 of 3,000 (2.3 %) rows are left out: 40 have no 'age'" in err
+    assert "30 of 3,000 (1.0 %) rows have an entry in 'plan' that is not a category" in err
     assert "Not private" in Path("parts/report.html").read_text()
     centers = pd.read_csv("parts/centers.csv").sort_values("age")
     np.testing.assert_allclose(centers["age"], [33, 68], atol=1.0)
@@ -153,12 +153,12 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), r"^70 of 3,000 \(2.3%\) rows are left out: 40 have no 'age'$"),
+        ((), r"^70 of 3,000 \(2.3 %\) rows are left out: 40 have no 'age'$"),
         (("--missing", "middle"), "of the rows, 40 have no 'age' and count there as the middle"),
         # each person lacks the age of one of two rows, and no person is left out
         (("--groups", "who"), "of the persons, 20 have no 'age' and are left out"),
         # the noise of the column's count has a deviation of 59
-        (PRIVATE, r"^about \d+ of 3,000 \(2.\d%\) rows are left out"),
+        (PRIVATE, r"^about \d+ of 3,000 \(2.\d %\) rows are left out"),
         ((*PRIVATE, "--groups", "who"), "persons in each column"),
     ],
 )
