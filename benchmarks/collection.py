@@ -2,8 +2,8 @@
 
 Half of the kinds of data are for selecting constants ("choose"), half are held out ("show"). The
 half of each data set is in its `Table` below, and was fixed before the first fit. Synthetic data
-are drawn from a seed. Real data are loaded from installed packages (`pip install plotnine
-statsmodels`; scikit-learn is a dependency anyway); none is redistributed. Bounds are round numbers
+are drawn from a seed. Real data are loaded from installed packages (`pip install --group
+collection`; scikit-learn is a dependency anyway); none is redistributed. Bounds are round numbers
 that a user might declare. Each column is clipped to its bounds and scaled linearly to [-1, 1].
 
 ``python benchmarks/collection.py`` lists the data sets. ``--fit privclust.kmeans.DPLloyd --half
@@ -150,7 +150,7 @@ def of_package(package: str, file: str, columns: list[str]) -> Callable:
     def read(rng):
         spec = importlib.util.find_spec(package)
         if spec is None or not spec.submodule_search_locations:
-            raise ModuleNotFoundError(f"{package}: pip install plotnine statsmodels")
+            raise ModuleNotFoundError(f"{package}: pip install --group collection")
         path = Path(spec.submodule_search_locations[0], file)
         table = pd.read_csv(path, sep=None, engine="python")  # commas, or tabs
         table.columns = table.columns.str.strip("'")
