@@ -74,7 +74,7 @@ def _nothing_found(most: float, n: float, what: str, where: str) -> str:
         return f"no entry is missing in any of the {what}"
     if (rounded := _round_up(most)) >= n:
         return f"the number of {what} with missing entries cannot be distinguished from noise"
-    return f"no missing entries were found; noise hides up to about {rounded:,} {what}{where}"
+    return f"no missing entries were found; noise may hide up to about {rounded:,} {what}{where}"
 
 
 def _kind(ends: Any) -> str:

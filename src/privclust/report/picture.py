@@ -60,7 +60,9 @@ def caption(clusters: TableClusters) -> str:
     if _has_spreads(clusters):
         shape = "Ellipses are" if len(numbers) > 1 else "Broad bars are"
         words = f"Centers of clusters, by number. {shape} one standard deviation of the cluster's"
-        words += " rows in each column, to each side; many lie outside."
+        words += " rows in each column, to each side. If it is bell-shaped, "
+        words += "6 in 10" if len(numbers) > 1 else "1 in 3"
+        words += " of its rows lie outside."
         if len(numbers) > 1:
             words += " They do not show whether two columns vary together."
     else:

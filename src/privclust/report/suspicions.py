@@ -83,10 +83,9 @@ def separated_by_categories(
     for left_out in [*([name] for name in categories), categories]:
         if left_out and not are_separate(left_out):
             of = f"column {left_out[0]!r}" if len(left_out) == 1 else "the columns of categories"
-            separates = "separates" if len(left_out) == 1 else "separate"
             return [
-                f"only {of} {separates} the clusters: in the other columns there are no gaps, as "
-                "each cluster overlaps with another"
+                f"without {of} there would be no separate clusters: in the other columns they "
+                "overlap, one with the next"
             ]
     return []
 

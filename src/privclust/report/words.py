@@ -13,6 +13,7 @@ import numpy as np
 
 from privclust import __version__
 from privclust.privacy import Guarantee
+from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, SHARE, WIDTH_95, Coordinate
 from privclust.report.table_clusters import TableClusters
 
@@ -56,21 +57,49 @@ def guarantee_in_words(guarantee: Guarantee) -> str:
     Examples
     --------
     >>> said = guarantee_in_words(Guarantee("pure", "replace-one", epsilon=1.0))
-    >>> said.partition(" by ")[2]
-    'a factor of at most 2.72.'
+    >>> said.partition(" changes ")[2]
+    'the probability of any result from p to at most 2.72 p.'
     """
     thing = "one row" if guarantee.unit == "row" else "all rows of one person or group"
     change = "Replacing" if "replace" in str(guarantee.relation) else "Adding or removing"
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    if guarantee.definition not in ("pure", "approximate"):
-        epsilon, delta = guarantee.epsilon_at(_DELTA), _DELTA
+    epsilon, delta = _at_a_delta(guarantee)
+    plus = f" + {_decimal(delta)}" if delta else ""
+    what = f"{change} {thing} of the table changes the probability of any result from p to at most"
+    return f"{what} {_factor(epsilon)} p{plus}."
+
+
+def five_rows_in_words(guarantee: Guarantee) -> str:
+    """Return the protection of a person with five rows; empty if all rows of a person count once.
+
+    Examples
+    --------
+    >>> print(five_rows_in_words(Guarantee("pure", "replace-one", epsilon=1.0)))
+    A person with several rows is less protected: with five rows, up to 149 p.
+    """
+    if guarantee.unit != ROW:
+        return ""
+    epsilon, delta = _at_a_delta(guarantee)
+    words = "A person with several rows is less protected: with five rows,"
+    more = 5.0 * math.exp(min(4.0 * epsilon, 700.0)) * delta
+    if more >= 1.0:
+        return f"{words} not at all."
+    plus = f" + {_decimal(more)}" if more else ""
+    return f"{words} up to {_factor(5.0 * epsilon)} p{plus}."
+
+
+def _at_a_delta(guarantee: Guarantee) -> tuple[float, float]:
+    """Return epsilon and delta, of a guarantee without them at a delta of 1e-6."""
+    if guarantee.definition in ("pure", "approximate"):
+        return guarantee.epsilon, guarantee.delta
+    return guarantee.epsilon_at(_DELTA), _DELTA
+
+
+def _factor(epsilon: float) -> str:
+    """Write exp(epsilon), rounded up."""
     if _SMALL < epsilon < _LARGE:
-        factor = f"{_rounded_up(math.exp(epsilon), 6 if epsilon < 0.1 else 3):,f}"
-    else:  # the factor would be too long to read, or look like 1; it overflows from 710 on
-        factor = f"exp({float(_rounded_up(epsilon, 4)):.4g})"
-    plus = f", plus {_decimal(delta)}" if delta else ""
-    what = f"{change} {thing} of the table changes the probability of any result"
-    return f"{what} by a factor of at most {factor}{plus}."
+        return f"{_rounded_up(math.exp(epsilon), 6 if epsilon < 0.1 else 3):,f}"
+    # the factor would be too long to read, or look like 1; it overflows from 710 on
+    return f"exp({float(_rounded_up(epsilon, 4)):.4g})"
 
 
 def _rounded_up(value: float, digits: int) -> Decimal:
@@ -102,8 +131,8 @@ def clusters_in_words(clusters: TableClusters) -> list[str]:
         told = [_column(clusters, name, j) for name in clusters.columns if name in chosen]
         further = " (of all columns, those that differ most)" if len(columns) > _COLUMNS else ""
         share = _about(100.0 * clusters.weights[j], 100.0 * clusters.weight_errors[j])
-        mark = "" if clusters.is_reliable[j] else " (?)"
-        sentences.append(f"About {share} % of the rows{mark}: {', '.join(told)}{further}")
+        mark = "" if clusters.is_reliable[j] else "(?) "
+        sentences.append(f"{mark}About {share} % of the rows: {', '.join(told)}{further}")
     return sentences
 
 
@@ -132,10 +161,10 @@ def _column(clusters: TableClusters, name: str, j: int) -> str:
         share = min(max(shares[most], 0.0), 1.0)  # noise may move it out of the range
         told = f"{name} {clusters.columns[name][most]}"
         if not width < share:
-            return f"{told} most often"
+            return f"most often {told}"
         if share + width < 1.0:
-            return f"{told} in about {100.0 * share:.0f} %"
-        return f"{told} in at least {math.floor(round(100.0 * (share - width), 6))} %"
+            return f"about {100.0 * share:.0f} % with {told}"
+        return f"at least {math.floor(round(100.0 * (share - width), 6))} % with {told}"
     if first.kind == DATE:
         return f"{name} about {np.datetime_as_string(first.centers[j], unit='D')}"
     return f"{name} about {_about(first.centers[j], first.errors[j])}"

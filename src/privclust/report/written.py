@@ -20,7 +20,7 @@ from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinat
 from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import clusters_in_words, guarantee_in_words
+from privclust.report.words import clusters_in_words, five_rows_in_words, guarantee_in_words
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
@@ -102,6 +102,8 @@ def _report(
         in_words=clusters_in_words(clusters),
         has_both=bool(categories and numbers),
         has_marks=not clusters.is_reliable[clusters.is_detected].all(),
+        reliable=_reliable(clusters),
+        of_five=five_rows_in_words(clusters.guarantee) if clusters.is_private else "",
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
         centers=_tables(
             clusters,
@@ -144,18 +146,25 @@ def _size(clusters: TableClusters, is_number_given: bool | None) -> str:
     """Return sentences on the numbers of clusters and rows."""
     k, n = len(clusters.weights), clusters.n_records
     what = "rows" if clusters.guarantee.unit == ROW else "persons"
-    words = f"{k} cluster{'' if k == 1 else 's'} of "
+    words = f"{n:,}"
     if isinstance(n, float):  # noisy: to four digits
-        words += f"about {round(n, min(4 - len(f'{n:.0f}'), 0)):,.0f} {what}"
-    else:
-        words += f"{n:,} {what}"
+        words = f"About {round(n, min(4 - len(f'{n:.0f}'), 0)):,.0f}"
     if clusters.n_rows is not None and clusters.n_rows != n:
-        words += f"; the table has {clusters.n_rows:,}"
-    words += "."
+        words += f" of {clusters.n_rows:,}"
+    words += f" {what} in {k} cluster{'' if k == 1 else 's'}."
     if is_number_given is not None:
-        how = "given by the user" if is_number_given else "chosen by how well clusters fit the data"
-        words += f" The number of clusters was {how}."
+        how = "The user chose" if is_number_given else "The best fit to the data has"
+        words += f" {how} this number of clusters."
     return f"{words} {_hidden(clusters)}".strip()
+
+
+def _reliable(clusters: TableClusters) -> str:
+    """Return a sentence on the clusters with errors that are known well."""
+    known = (np.flatnonzero(clusters.is_detected & clusters.is_reliable) + 1).tolist()
+    if not known:
+        return "No ± of this report is reliable."
+    of = "cluster" if len(known) == 1 else "clusters"
+    return f"Only those of {of} {', '.join(map(str, known))} are reliable."
 
 
 def _hidden(clusters: TableClusters) -> str:

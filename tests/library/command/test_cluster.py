@@ -164,8 +164,8 @@ def test_a_report_says_how_it_was_made_but_not_the_seed(of_csv):
 def test_a_report_begins_with_guarantee_and_clusters(of_csv):
     report = (of_csv / "report.html").read_text()
     assert "<h1>Differentially private clusters of customers.csv</h1>" in report
-    assert "by a factor of at most 7.39, plus 0.000001." in report
-    assert "The number of clusters was given by the user." in report
+    assert "from p to at most 7.39 p + 0.000001." in report
+    assert "The user chose this number of clusters." in report
     assert "do not publish this page" in report  # its noise was seeded
     old = re.search(
         r"About (39|40)\S* % of the rows: age about 68\S* income about (29,9|30,0|29,8)\d0",

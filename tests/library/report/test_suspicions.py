@@ -100,8 +100,8 @@ def separated(x, cut, make, columns=WITH_CATEGORIES, of=OF_COORDINATE, spread=1.
 
 def test_a_category_that_separates_clusters_is_named():
     assert separated([50, 51], [0, 9], [3, 3]) == [
-        "only column 'cut' separates the clusters: in the other columns there are no gaps, as each "
-        "cluster overlaps with another"
+        "without column 'cut' there would be no separate clusters: in the other columns they "
+        "overlap, one with the next"
     ]
     (both,) = separated([50, 51, 50, 51], [0, 9, 0, 9], [0, 0, 9, 9])
     assert "the columns of categories" in both

@@ -14,7 +14,12 @@ from privclust.privacy import Guarantee, Loss, Release
 from privclust.report import write
 from privclust.report.coordinate import DATE, NUMBER, SHARE, Coordinate
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import clusters_in_words, guarantee_in_words, origin
+from privclust.report.words import (
+    clusters_in_words,
+    five_rows_in_words,
+    guarantee_in_words,
+    origin,
+)
 
 FOLDER = "/some/where"
 ENCODER = TableEncoder(
@@ -46,8 +51,8 @@ def test_a_guarantee_of_any_size_has_its_sentence(epsilon, delta):
     kind = "approximate" if delta else "pure"
     said = guarantee_in_words(Guarantee(kind, "replace-one", epsilon=epsilon, delta=delta))
     found = re.fullmatch(
-        r"Replacing one row of the table changes the probability of any result by a factor of at "
-        r"most (?:exp\((.*)\)|(.*?))(?:, plus (\S+))?\.",
+        r"Replacing one row of the table changes the probability of any result from p to at most "
+        r"(?:exp\((.*)\)|(.*?)) p(?: \+ (\S+))?\.",
         said,
     )
     if found[1]:
@@ -63,7 +68,24 @@ def test_a_guarantee_in_zcdp_has_one_too(rho):
     noise = Release("sums", "gaussian", "sigma 3", "by hand", Loss(rho=rho))
     said = guarantee_in_words(Guarantee.of([noise], "zcdp", "add-remove"))
     assert said.startswith("Adding or removing one row of the table changes the probability of")
-    assert said.endswith(", plus 0.000001.")
+    assert said.endswith(" p + 0.000001.")
+
+
+@given(epsilon=st.floats(1e-6, 100.0), delta=st.sampled_from([0.0, 1e-300, 1e-6]))
+def test_five_rows_lose_no_more_than_is_said(epsilon, delta):
+    """Group privacy: 5 epsilon, and delta times the sum of exp(i epsilon), i from 0 to 4."""
+    kind = "approximate" if delta else "pure"
+    said = five_rows_in_words(Guarantee(kind, "replace-one", epsilon=epsilon, delta=delta))
+    needed = delta * sum(math.exp(min(i * epsilon, 700.0)) for i in range(5))
+    if said.endswith("not at all."):
+        assert 5.0 * math.exp(min(4.0 * epsilon, 700.0)) * delta >= 1.0
+        return
+    found = re.search(r"up to (?:exp\((.*)\)|(.*?)) p(?: \+ (\S+))?\.$", said)
+    factor = math.exp(min(float(found[1]), 700.0)) if found[1] else float(found[2].replace(",", ""))
+    assert factor >= math.exp(min(5.0 * epsilon, 700.0)) * (1.0 - 1e-12)
+    assert float(found[3] or 0.0) >= needed * (1.0 - 1e-12)
+    by_person = Guarantee(kind, "replace-one", epsilon=epsilon, delta=delta, unit="group")
+    assert five_rows_in_words(by_person) == ""
 
 
 @pytest.mark.parametrize(
@@ -71,7 +93,7 @@ def test_a_guarantee_in_zcdp_has_one_too(rho):
 )
 def test_the_factor_is_exp_of_epsilon(epsilon, factor):
     said = guarantee_in_words(Guarantee("pure", "replace-one", epsilon=epsilon))
-    assert said.endswith(f"by a factor of at most {factor}.")
+    assert said.endswith(f"from p to at most {factor} p.")
 
 
 def clusters(ages, errors, shares=(0.9, 0.2), weights=(0.6, 0.4)):
@@ -102,8 +124,9 @@ def test_a_mark_says_that_errors_are_not_known_well(tmp_path, known):
     report = (tmp_path / "report.html").read_text()
     n_marked = known.count(False)
     assert report.count(" ?</th>") == 3 * n_marked  # centers, shares of categories, spreads
-    assert report.count("of the rows (?): age") == n_marked
-    assert ("may be too small" in report) == (not all(known))
+    assert report.count("(?) About") == n_marked
+    assert ("may be much too small" in report) == (not all(known))
+    assert ("Only those of cluster 1 are reliable" in report) == (known == (True, False))
 
 
 def wide_report(folder, n_columns, n_categories):
@@ -149,7 +172,7 @@ def test_intervals_stay_in_the_range_of_their_quantity(tmp_path):
         "4.00 ± 0.20",
     ):
         assert f"<td>{cell}</td>" in report
-    assert "plan basic in at least 85 %" in report
+    assert "at least 85 % with plan basic" in report
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -166,10 +189,10 @@ def test_a_report_is_written_whatever_the_errors(tmp_path, error):
 def test_clusters_are_said_to_the_digits_that_errors_leave():
     first, second = clusters_in_words(clusters([68.123, 33.456], [0.001, 0.4]))
     assert first == (
-        "About 60.0 % of the rows: age about 68.1, day about 2021-03-01, plan basic in about 90 %"
+        "About 60.0 % of the rows: age about 68.1, day about 2021-03-01, about 90 % with plan basic"
     )
     assert second == (
-        "About 40 % of the rows: age about 33.5, day about 2023-05-01, plan plus in at least 1 %"
+        "About 40 % of the rows: age about 33.5, day about 2023-05-01, at least 1 % with plan plus"
     )
 
 
@@ -184,6 +207,7 @@ def test_any_numbers_have_their_sentences(ages, errors, shares, weights):
         said = clusters_in_words(clusters(ages, errors, shares, weights))
     assert len(said) == 2
     for sentence in said:
-        if not sentence.endswith("most often"):
-            percent = float(sentence.rpartition(" ")[0].rpartition(" ")[2])
-            assert 0.0 <= percent <= 100.0
+        *_, told = sentence.split(", ")
+        if not told.startswith("most often plan "):
+            percent = re.fullmatch(r"(?:at least|about) (\d+) % with plan .*", told)[1]
+            assert 0.0 <= float(percent) <= 100.0
