@@ -235,3 +235,18 @@ def test_profiles_apply(new_project, profile):
     assert f"Using workflow specific profile workflow/profiles/{profile}" in output
     settings = load_yaml(project.folder / f"workflow/profiles/{profile}/profile.yaml")
     assert settings["rerun-triggers"] == ["input", "mtime", "params", "software-env"]
+
+
+def test_a_profile_is_found_where_snakemake_finds_it(new_project):
+    """Next to the Snakefile, and below the folder in which Snakemake was started."""
+    project = new_project()
+    project.edit("config/config.yaml", "mirror: mirror", f"mirror: {project.mirror}")
+    elsewhere = ("-n", "--directory", "../elsewhere", "--workflow-profile")
+    for arguments in (
+        ("-n", "--workflow-profile", "local"),
+        (*elsewhere, "workflow/profiles/local"),
+    ):
+        output = project.run(*arguments, "mtsc_fig1")
+        assert "Using workflow specific profile workflow/profiles/local" in output
+    refused = project.run(*elsewhere, "workflow/profiles/loca", "mtsc_fig1", check=False).stdout
+    assert "--workflow-profile workflow/profiles/loca: there is no such" in refused
