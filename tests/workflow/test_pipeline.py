@@ -1,6 +1,7 @@
 """The workflow as a whole: reruns, cores, blocks, bad configs."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -118,7 +119,10 @@ def test_unknown_estimator_is_named(new_project):
 
 def test_snakemake_report(finished_copy):
     finished_copy.run("--report", "report.html")
-    assert (finished_copy.folder / "report.html").stat().st_size > 100_000
+    page = (finished_copy.folder / "report.html").read_text(encoding="utf-8")
+    assert len(page) > 100_000
+    for number in (1, 2):
+        assert re.search(rf"<p>[^<]+: Figure {number}\)[.]\\nIt is drawn from trials", page)
 
 
 def test_every_real_target_can_be_planned_at_both_efforts(new_project, monkeypatch):
