@@ -86,6 +86,14 @@ def test_every_dependency_says_why_it_is_there():
         assert re.search(rf'^\s*"{re.escape(name)}[^"]*",\s+# \S', text, re.M | re.I), name
 
 
+def test_every_upper_limit_says_why_it_is_there():
+    text = (ROOT / "pyproject.toml").read_text().partition("[dependency-groups]")[0]
+    limited = re.findall(r'^\s*"([^"]*,(<[\d.]+))",\s+# (.*)', text, re.M)
+    assert len(limited) == len(re.findall(r",<", text)) > 5
+    for requirement, limit, comment in limited:
+        assert f"; {limit}: " in comment, requirement
+
+
 def test_lock_has_hashes_and_no_address():
     text = (ROOT / "requirements.lock").read_text()
     assert "://" not in text

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install privclust as strangers would, on other systems, and run the fast tests there:
+# Install privclust as strangers would, on other systems, follow the README and run the fast tests there:
 #
 #   bash tests/install/try.sh forky      a minimal Debian forky, with the Python it has (3.14)
 #   bash tests/install/try.sh trixie     a minimal Debian trixie (Python 3.13)
@@ -10,14 +10,24 @@
 #
 # To be run before a release; CI runs none of it. forky and trixie need root and debootstrap, arm64 needs
 # debootstrap, qemu-user-static and `make setup`, lowest and arm64 need uv. Each takes 10 to 40 minutes and up to 4 GB
-# in the folder that TRY names, by default a new one below /tmp.
+# in the folder that TRY names, by default a new one below /tmp. The output has neither hosts nor
+# paths outside of that folder, so that it can be published.
 set -euo pipefail
 what=${1:?name forky, trixie, lowest or arm64}
 clone=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${TRY:-$(mktemp -d /tmp/privclust-try-XXXXXX)}
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 fast=(-m pytest -q -n 2 -m "not system and not slow" tests/library tests/audit tests/attacks)
-echo "in $folder"
+[ ! -t 1 ] || echo "in $folder"
+
+# Remove addresses, hosts and paths from lines as they come.
+clean() {
+  sed -u -E -e "s#$folder#FOLDER#g; s#$clone#CLONE#g" \
+    -e 's#(https?|file)://[^ ]*#ADDRESS#g' \
+    -e 's#[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.(org|com|net|io|dev|local|internal)\b#HOST#g' \
+    -e 's#\b[0-9]{1,3}(\.[0-9]{1,3}){3}(:[0-9]+)?\b#HOST#g' \
+    -e "s#(^|[ '\"=(])/(home|tmp|work|opt|mnt|srv|data|usr|etc|var)/[^ '\",:;)]*#\1PATH#g"
+}
 
 # The commands of docs/reproduce.md, as a user without anything else gives them.
 debian() {
@@ -34,6 +44,7 @@ debian() {
       PIP_CERT=/etc/ssl/certs/ca-certificates.crt bash -c "cd /root/privclust && $1"
   }
   inside "python3 --version"
+  inside "bash tests/install/readme.sh /root/readme"
   if ! inside "make setup"; then # says what is to be installed first
     # A mirror may be a frozen one, older than its lists are valid.
     inside "apt-get update -qq -o Acquire::Check-Valid-Until=false"
@@ -73,9 +84,11 @@ arm64() {
   paste "$folder/this.txt" "$folder/arm64.txt"
 }
 
-case $what in
-  forky) debian forky sid ;;
-  trixie) debian trixie trixie ;;
-  lowest | arm64) "$what" ;;
-  *) echo "no such system: $what" >&2 && exit 2 ;;
-esac
+( # without these parentheses, Bash runs no trap here
+  case $what in
+    forky) debian forky sid ;;
+    trixie) debian trixie trixie ;;
+    lowest | arm64) "$what" ;;
+    *) echo "no such system: $what" && exit 2 ;;
+  esac
+) 2>&1 | clean

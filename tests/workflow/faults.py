@@ -131,6 +131,15 @@ FAULTS = {
         "every address refuses the connection; the run succeeds with a substitute",
         ("wait for the network", f"{WHOLE} --forcerun fetch"),
     ),
+    "compiled loops are damaged": Fault(
+        "every index of the cache of compiled loops is cut to 0 bytes",
+        ("no step: the run goes on by itself",),
+    ),
+    "compiled loops have no folder": Fault(
+        "the folder for the cache of compiled loops is below a file, so that it cannot be made; "
+        "the message is in the job's log",
+        ("no step: the run goes on by itself",),
+    ),
     "two runs at once": Fault(
         "a second run with `--rerun-incomplete` is started while jobs of the first are running",
         ("no step: the first run goes on by itself",),

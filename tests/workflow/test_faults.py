@@ -39,6 +39,16 @@ except OSError as error:
     print(error.strerror)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)  # coverage
 """
+LOOP = """
+from privclust.core.compiled import kernel
+
+@kernel()
+def largest(values):
+    found = values[0]
+    for value in values:
+        found = max(found, value)
+    return found
+"""
 
 
 @pytest.fixture
@@ -323,6 +333,32 @@ def test_no_network_and_downloads_that_go_wrong(tmp_path, undisturbed, see):
         refused("a bit of a download flips", "its SHA-256 is")
         mend = functools.partial(state.update, mode="whole")
         recovers(project, undisturbed, "a bit of a download flips", mend)
+
+
+@pytest.mark.system
+def test_compiled_loops_that_cannot_be_read_or_kept(project, undisturbed, see, monkeypatch):
+    cache, is_file = project.folder / "cache", project.folder / "file"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
+    project.edit("src/small.py", r"(np[.]abs.*)[.]max\(\)", r"largest(\1)")
+    with open(project.package / "small.py", "a", encoding="utf-8") as code:
+        code.write(LOOP)
+    compiles = "import numpy, small; small.largest(numpy.ones(3))"
+    subprocess.run([sys.executable, "-c", compiles], env=project.environment, check=True)
+    name, (index,) = "compiled loops are damaged", cache.rglob("*.nbi")
+    index.write_bytes(b"")
+    see(name, said(project.run(*CORES), "privclust compiles its loops.*"))
+    assert index.read_bytes()
+    recovers(project, undisturbed, name)
+
+    name = "compiled loops have no folder"
+    is_file.touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(is_file / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    (project.folder / TRIALS).unlink()
+    project.run(*CORES, TRIALS)
+    log = (project.folder / "logs/quick/mtsc/means/evaluate.log").read_text()
+    see(name, said(log, "compiled loops cannot be kept.*"))
+    recovers(project, undisturbed, name)
 
 
 @pytest.mark.system

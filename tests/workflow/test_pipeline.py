@@ -1,6 +1,7 @@
 """The workflow as a whole: reruns, cores, blocks, bad configs."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -118,7 +119,10 @@ def test_unknown_estimator_is_named(new_project):
 
 def test_snakemake_report(finished_copy):
     finished_copy.run("--report", "report.html")
-    assert (finished_copy.folder / "report.html").stat().st_size > 100_000
+    page = (finished_copy.folder / "report.html").read_text(encoding="utf-8")
+    assert len(page) > 100_000
+    for number in (1, 2):
+        assert re.search(rf"<p>[^<]+: Figure {number}\)[.]\\nIt is drawn from trials", page)
 
 
 def test_every_real_target_can_be_planned_at_both_efforts(new_project, monkeypatch):
@@ -235,3 +239,18 @@ def test_profiles_apply(new_project, profile):
     assert f"Using workflow specific profile workflow/profiles/{profile}" in output
     settings = load_yaml(project.folder / f"workflow/profiles/{profile}/profile.yaml")
     assert settings["rerun-triggers"] == ["input", "mtime", "params", "software-env"]
+
+
+def test_a_profile_is_found_where_snakemake_finds_it(new_project):
+    """Next to the Snakefile, and below the folder in which Snakemake was started."""
+    project = new_project()
+    project.edit("config/config.yaml", "mirror: mirror", f"mirror: {project.mirror}")
+    elsewhere = ("-n", "--directory", "../elsewhere", "--workflow-profile")
+    for arguments in (
+        ("-n", "--workflow-profile", "local"),
+        (*elsewhere, "workflow/profiles/local"),
+    ):
+        output = project.run(*arguments, "mtsc_fig1")
+        assert "Using workflow specific profile workflow/profiles/local" in output
+    refused = project.run(*elsewhere, "workflow/profiles/loca", "mtsc_fig1", check=False).stdout
+    assert "--workflow-profile workflow/profiles/loca: there is no such" in refused

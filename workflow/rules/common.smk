@@ -79,7 +79,7 @@ def stops_with(message):
 
 
 or_stop(check_path, os.getcwd())
-or_stop(check_profile, sys.argv, os.getcwd())
+or_stop(check_profile, sys.argv, workflow.rundir, str(workflow.main_snakefile))
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")
 or_stop(check_room, 10)

@@ -12,7 +12,8 @@ rule draw:
             layout.FIGURE,
             caption="../report/target.rst",
             category="Targets",
-            labels={"target": "{target}"},
+            # Labels are no parameters: another title draws nothing again. The caption has them too.
+            labels=JOBS.labels,
         ),
         png=layout.PICTURE,
         table=layout.TABLE,

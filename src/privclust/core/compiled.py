@@ -24,7 +24,6 @@ message, which may take longer than the rest of a kernel.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import inspect
@@ -139,8 +138,10 @@ class _Cache(FunctionCache):
             overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:  # a truncated file raises errors of any type
             overload = None
-            with contextlib.suppress(OSError):
+            try:
                 self.flush()  # type: ignore[no-untyped-call]
+            except OSError as error:
+                _warn_once(error)
         if overload is None:
             _say_once()
         return overload
@@ -149,7 +150,7 @@ class _Cache(FunctionCache):
         """Store compiled code, where possible."""
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError as error:
+        except Exception as error:  # it reads the index, which may still be damaged
             _warn_once(error)
 
 

@@ -43,14 +43,19 @@ def check_path(folder: str) -> None:
         )
 
 
-def check_profile(arguments: Sequence[str], folder: str) -> None:
-    """Raise a DiskError for a missing workflow profile, which Snakemake would ignore."""
+def check_profile(arguments: Sequence[str], folder: str, snakefile: str) -> None:
+    """Raise a DiskError for a missing workflow profile, which Snakemake would ignore.
+
+    Snakemake looks for a profile in the folder it was started in, although `--directory` may have
+    changed the working folder since, and next to the main Snakefile.
+    """
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         option, _, value = argument.partition("=")
         if option != "--workflow-profile":
             continue
         name = value or following
-        places = [os.path.join(folder, part, name) for part in ("", "profiles")]
+        parts = (folder, ""), (folder, "profiles"), (os.path.dirname(snakefile), "profiles")
+        places = [os.path.join(*part, name) for part in parts]
         if name != "none" and not any(map(os.path.exists, places)):
             raise DiskError(f"--workflow-profile {name}: there is no such folder or file")
 

@@ -28,6 +28,7 @@ Wildcards = Any
 
 TABLES = "privclust_papers.pipeline.tables"
 _MINUTES = 30
+_NO_WILDCARDS = str.maketrans("{}", "()")  # Snakemake fills braces in
 _NUMBER = r"\d{4}"
 _PAGE = Path(__file__).parents[1] / "report" / "page"
 _PAGE_FILES = ("index.html.j2", "target.html.j2", "style.css", "page.js")
@@ -265,6 +266,14 @@ class Jobs:
 
     def draw_spec(self, wildcards: Wildcards) -> str:
         return canonical_json(self._target(wildcards).spec())
+
+    def labels(self, wildcards: Wildcards) -> dict[str, str]:
+        """Return name, title and place of a target, or the place that our own evidence is for."""
+        target = self._target(wildcards)
+        place = f"{self.plan.papers[target.paper]['title']}: {target.where}"
+        place = f"our own evidence, for {place}" if target.ours else place
+        labels = {"target": target.name, "title": target.title, "in the paper": place}
+        return {name: words.translate(_NO_WILDCARDS) for name, words in labels.items()}
 
     def printed_values(self, wildcards: Wildcards) -> list[str]:
         """Return the table of printed numbers of a target's paper, if any."""

@@ -75,12 +75,14 @@ def test_other_paths_are_taken():
 
 
 @pytest.mark.parametrize("form", [["--workflow-profile", "nosuch"], ["--workflow-profile=nosuch"]])
-def test_a_profile_that_is_nowhere_is_refused(tmp_path, form):
+@pytest.mark.parametrize("place", ["nosuch", "profiles/nosuch", "workflow/profiles/nosuch"])
+def test_a_profile_that_is_nowhere_is_refused(tmp_path, form, place):
+    places = str(tmp_path), str(tmp_path / "workflow/Snakefile")
     with pytest.raises(DiskError, match="nosuch: there is no such"):
-        check_profile(["snakemake", *form, "-n"], str(tmp_path))
-    (tmp_path / "profiles" / "nosuch").mkdir(parents=True)
-    check_profile(["snakemake", *form, "-n"], str(tmp_path))
-    check_profile(["snakemake", "--workflow-profile", "none"], str(tmp_path))
+        check_profile(["snakemake", *form, "-n"], *places)
+    (tmp_path / place).mkdir(parents=True)
+    check_profile(["snakemake", *form, "-n"], *places)
+    check_profile(["snakemake", "--workflow-profile", "none"], *places)
 
 
 def test_a_copy_keeps_its_date_until_its_source_changes(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -209,6 +210,20 @@ def test_a_drawing_reads_the_tables_of_its_experiments(jobs_of):
     assert json.loads(jobs.draw_spec(wildcards))["experiments"] == ["mtsc_heat_map"]
     files = [f"results/quick/targets/mtsc_fig2/mtsc_fig2.{s}" for s in ("svg", "png", "csv")]
     assert jobs.drawings(["mtsc_fig2"]) == files
+
+
+def test_a_report_names_a_target_by_title_and_place(jobs_of):
+    jobs, wildcards = jobs_of(), of(target="mtsc_fig2")
+    target, paper = jobs.plan.targets["mtsc_fig2"], jobs.plan.papers["mtsc"]["title"]
+    assert jobs.labels(wildcards) == {
+        "target": "mtsc_fig2",
+        "title": target.title,
+        "in the paper": f"{paper}: Figure 2",
+    }
+    jobs.plan.targets["mtsc_fig2"] = replace(target, title="{x}", where="{y}", ours=True)
+    labels = jobs.labels(wildcards)
+    assert labels["title"] == "(x)"
+    assert labels["in the paper"] == f"our own evidence, for {paper}: (y)"
 
 
 def test_rules_have_the_names_of_targets_and_papers(jobs_of, rows):

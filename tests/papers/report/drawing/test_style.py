@@ -1,5 +1,6 @@
 """How a method's curves look is said in its paper's file."""
 
+import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -44,15 +45,32 @@ def test_a_users_methods_come_last_with_their_own_looks():
     assert {styles[name].dash for name in own} == {"-"}
 
 
-def test_the_same_drawing_is_saved_as_the_same_bytes(tmp_path):
+HOSTILE = """
+text.usetex: True
+axes.prop_cycle: cycler('color', ['ff0000', '00ff00'])
+figure.facecolor: black
+savefig.bbox: tight
+savefig.dpi: 30
+font.size: 30
+svg.hashsalt: theirs
+"""
+
+
+def test_the_same_drawing_is_saved_as_the_same_bytes_whatever_the_matplotlibrc(tmp_path):
     endings = ("svg", "png", "csv")
-    for copy in "ab":
-        with style.canvas(3.0, 2.0, {}) as figure:
-            figure.subplots().plot([1.0, 2.0], label="x")
-        drawing = style.Drawing(figure, pd.DataFrame({"x": [1.0, 1 / 3]}))
-        style.save(drawing, *(tmp_path / f"{copy}.{end}" for end in endings))
+    (tmp_path / "hostile").write_text(HOSTILE)
+    (tmp_path / "usual").touch()
+    for copy in ("usual", "again", "hostile"):
+        settings = "hostile" if copy == "hostile" else "usual"
+        with mpl.rc_context(fname=tmp_path / settings):
+            with style.canvas(3.0, 2.0, {}) as figure:
+                figure.subplots().plot([1.0, 2.0], label="x")
+            drawing = style.Drawing(figure, pd.DataFrame({"x": [1.0, 1 / 3]}))
+            style.save(drawing, *(tmp_path / f"{copy}.{end}" for end in endings))
     for end in endings:
-        assert (tmp_path / f"a.{end}").read_bytes() == (tmp_path / f"b.{end}").read_bytes()
+        usual = (tmp_path / f"usual.{end}").read_bytes()
+        assert (tmp_path / f"again.{end}").read_bytes() == usual
+        assert (tmp_path / f"hostile.{end}").read_bytes() == usual
 
 
 def test_bands_on_a_log_axis_end_above_zero():
