@@ -168,7 +168,8 @@ def _utility(
             for axis, (metric, methods) in zip(panels, rows, strict=True):
                 shown = metric + ("_last" if released else "")
                 part = table[(table["experiment"] == name) & (table["metric"] == shown)]
-                mean_curves(axis, part, "epsilon", [*methods, *results.own], results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, part, "epsilon", [*methods, *results.own], **look)
                 axis.set(ylim=(0.0, None), xlim=limits(trials["epsilon"]))
                 if metric == "distance":
                     axis.axhline(random, **_GREY, zorder=0)
@@ -282,7 +283,8 @@ def _scaling_panels(figure, name, trials, panel_key, x, results):
     axes = figure.subplots(1, len(values), squeeze=False, sharey=True)[0]
     for axis, value in zip(axes, values, strict=True):
         part = table[table[panel_key] == value]
-        mean_curves(axis, part, x, list(results.styles), results.styles)
+        look = {"styles": results.styles, "kinds": results.kinds}
+        mean_curves(axis, part, x, list(results.styles), **look)
         axis.axhline(1.0, **_GREY, zorder=0)
         ticks_at(axis, trials[x].unique(), "{x:,g}")
         title = _SCALING_AXES[panel_key].split()[-1]
@@ -412,7 +414,8 @@ def threshold(results: Results) -> Drawing:
         axes = figure.subplots(1, len(forms), squeeze=False, sharey=True)[0]
         for axis, (noise, decay) in zip(axes, forms, strict=True):
             part = shown[(shown["noise"] == noise) & (shown["decay"] == decay)]
-            mean_curves(axis, part, "n_samples", list(results.styles), results.styles)
+            look = {"styles": results.styles, "kinds": results.kinds}
+            mean_curves(axis, part, "n_samples", list(results.styles), **look)
             ticks_at(axis, part["n_samples"].unique())
             law = " · log 300 / log n" if decay else ""
             axis.set(title=f"σ = {noise:g}{law}", xlabel="rows n")

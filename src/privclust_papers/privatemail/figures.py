@@ -150,7 +150,8 @@ def fig3(results: Results) -> Drawing:
             part = table[table["experiment"] == name]
             recall, objective = (part[part["metric"] == m] for m in ("recall_8", "objective"))
             for axis, curves in zip(panels, (recall, objective), strict=True):
-                mean_curves(axis, curves, "iterate", list(results.styles), results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, curves, "iterate", list(results.styles), **look)
                 axis.axvspan(*_CONVERGED, color="#000000", alpha=0.05, linewidth=0, zorder=0)
                 axis.set_xscale("linear")
                 axis.xaxis.get_major_locator().set_params(integer=True)
@@ -183,7 +184,8 @@ def fig5(results: Results) -> Drawing:
         for panels, (name, trials) in zip(axes, _by_data_set(results).items(), strict=True):
             for axis, varied in zip(panels, SWEEPS, strict=True):
                 part = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
-                mean_curves(axis, part, varied, list(results.styles), results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, part, varied, list(results.styles), **look)
                 axis.set_xscale("log" if varied == "sigma" else "linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
@@ -233,7 +235,8 @@ def readings(results: Results) -> Drawing:
         for panels, (norm, title) in zip(axes, _NORMS.items(), strict=True):
             for axis, width in zip(panels, widths, strict=True):
                 part = recalls[recalls["reading"] == f"{norm}, {width}"]
-                mean_curves(axis, part, "sigma", list(results.styles), results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, part, "sigma", list(results.styles), **look)
                 axis.set_xscale("log")
                 chance(axis, trials["chance_8"].mean())
                 axis.set_title(f"features {title}, width {_WIDTHS[width]}")
@@ -431,7 +434,8 @@ def leak(results: Results) -> Drawing:
             level = kept.loc[kept["metric"] == "chance_8", "mean"].mean()
             ceiling(axis, results.trials[control])
             for experiment in results.trials:
-                _leaking(axis, recalls, experiment, methods, is_control=experiment == control)
+                curves = recalls[recalls["experiment"] == experiment]
+                _leaking(axis, curves, methods, experiment == control, results.kinds)
             chance(axis, level)
             axis.set(title=title, xlabel="privacy budget, ε")
         log_recall_scale(axes[0], min([level, *recalls["mean"]]))
@@ -449,20 +453,19 @@ def leak(results: Results) -> Drawing:
 
 def _leaking(
     axis: Axes,
-    recalls: pd.DataFrame,
-    experiment: str,
+    curves: pd.DataFrame,
     methods: Mapping[str, tuple[str, str, str]],
     is_control: bool,
+    kinds: Mapping[str, str],
 ) -> None:
     features = "class-free" if is_control else "real"
     names = {name: f"{features} features, {text}" for name, (text, *_) in methods.items()}
-    curves = recalls[recalls["experiment"] == experiment]
     curves = curves.assign(label=curves["method"].map(names))
     styles = {
         name: MethodStyle(_FEATURES[features], marker, dash)
         for name, (_, marker, dash) in methods.items()
     }
-    mean_curves(axis, curves, "epsilon", list(methods), styles)
+    mean_curves(axis, curves, "epsilon", list(methods), styles, kinds=kinds)
 
 
 def sensitivity(results: Results) -> Drawing:
