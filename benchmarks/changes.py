@@ -38,6 +38,12 @@ ON_CIFAR100 = "privatemail_cifar100", "privatemail_settings_cifar100", "privatem
 RECALL_OF_CHANCE = 0.0765  # Recall@8 of a random order of the gallery of CIFAR-100
 RANGE = "up to epsilon = 100 now, by `dpsc_fig2.csv`"
 STARTS = "a printed mean of random starts has a sampling error, and is rounded"
+UNCONTRADICTED = "some comparisons hold and none is contradicted"
+ONE_IS_ENOUGH = "none holds, and one contradicted is enough"
+OTHERS_AGREE = "agrees, but so does another printed number"
+FEWER_TRIALS = "agrees, but we have fewer trials than the paper"
+SAME_NUMBER = "the other printed number that agrees is equal"
+OF_COUNTS = {(PARTLY, CONSISTENT): UNCONTRADICTED, (TOO_FEW, NOT_REPRODUCED): ONE_IS_ENOUGH}
 CANNOT_FAIL, GARBLED = "cannot fail: a test now", "our copy of the text is garbled there"
 GONE = {  # why what was judged is no claim now, if not because it cannot fail
     "ckm_fig2_curve_mask_noisy": "pairs that another claim has too",
@@ -112,6 +118,16 @@ def score_again(check):
     if high < bound - rounding:
         return REPRODUCED
     return NOT_REPRODUCED if low > bound + rounding else TOO_FEW
+
+
+def rule_of_number(row, new):
+    """Return in words what moved a printed number; empty if nothing did."""
+    if new == row.verdict:
+        return ""
+    if new == REPRODUCED:
+        return SAME_NUMBER
+    n, n_printed = map(int, re.search(r"from (\d+) of the paper's (\d+)", row.decided_by).groups())
+    return FEWER_TRIALS if n < n_printed else OTHERS_AGREE
 
 
 def rule_of(claim, is_same, whose):
@@ -214,6 +230,8 @@ def changes(paper, commit):
             if "own_starts" in claim["check"]:
                 new = lloyd_again(row.id.split("/")[-1])
                 rule = STARTS if new != row.verdict else ""
+            else:
+                rule = rule or rule_of_number(row, new)
         elif is_at_chance(paper, claim):
             new = VACUOUS
             rule = f"{AT_CHANCE}; {rule}".removesuffix("; ")
@@ -229,6 +247,7 @@ def changes(paper, commit):
             new = row.verdict
         else:
             new = starred(claim, counts)
+            rule = rule or OF_COUNTS.get((row.verdict, new.rstrip("*")), "")
         found[name] = new, counts
         yield row.id, claim.get("of", row.of), row.verdict, new, rule
     for name, claim in now.items():

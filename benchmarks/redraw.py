@@ -111,7 +111,7 @@ def results_of(plan, target, table):
         trials[name] = trials_of(part, plan.experiments[name], source)
         own[name] = part
     styles = styles_of(entry.styles)
-    return Results(target, trials, {}, {}, pd.DataFrame(), styles=styles), own
+    return Results(target, trials, {}, {}, pd.DataFrame(), styles=styles, kinds=entry.kinds), own
 
 
 def holders(plan, entry):
@@ -190,7 +190,7 @@ def compared(plan, target, table):
     ours = table.drop(columns=[*OF_REPORT, *margins])
     of_report = table[OF_REPORT].set_axis(["ours", "n"], axis=1)
     answers = iter([ours, ours.assign(**of_report)])
-    module.compare = lambda *_: next(answers).copy()
+    module.compare = lambda *_, **__: next(answers).copy()
     module.compare_margins = lambda *_: table[list(margins)].rename(columns=margins)
     data = table["source"].iloc[0]
     trials = ours[["method", "label"]].assign(split="report", source=data)
@@ -210,8 +210,9 @@ def prepared(plan, target):
             trials = along_settings(plan, table)
         else:
             trials = repeated(plan, target, table)
-        styles = styles_of(plan.targets[target].styles)
-        return Results(target, trials, {}, {}, printed, styles=styles), table
+        entry = plan.targets[target]
+        looks = {"styles": styles_of(entry.styles), "kinds": entry.kinds}
+        return Results(target, trials, {}, {}, printed, **looks), table
     results, own = results_of(plan, target, table)
     if target == "dpsc_frontier":  # the two methods as printed come from the trials of Figure 2
         figure2, _ = results_of(plan, "dpsc_fig2", published("dpsc_fig2"))

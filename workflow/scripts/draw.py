@@ -38,6 +38,7 @@ results = Results(
     costs=tables(snakemake.input.costs, "\t"),
     own=tuple(spec["own"]),
     styles=styles_of(spec["styles"], spec["own"]),
+    kinds=spec["kinds"],
 )
 drawing = load_object(spec["draw"])(results)
 save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.table)

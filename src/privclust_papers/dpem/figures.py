@@ -30,6 +30,7 @@ _NEAR_EM = 0.05  # gap in nats below which a fit counts as near EM
 _LINEAR_PART = 10.0 / 9.0  # of a symlog axis from 0 to its threshold, in decades, as Matplotlib's
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
 _NOMINAL = ["cdp", "cdp_corrected", "dp", "dp_corrected", "joint_cdp", "adaptive_cdp"]
+_IN_TABLE_ONLY = "joint_cdp"  # where a panel would have eight lines
 _EQUAL_PRIVACY = ["dp_corrected", "zcdp", "joint", "adaptive"]
 _N_NAME = "number of training points, N"
 _OF_STARTS = "Median over starts (bands: quartiles), averaged over"
@@ -215,7 +216,8 @@ def geometry(results: Results) -> Drawing:
             for method in (m for m in part["method"].unique() if m != "em"):
                 gap = wide[method] - wide["em"]
                 label = part.loc[part["method"] == method, "label"].iloc[0]
-                axis.plot(gap.index, gap, **results.styles[method].line, label=label)
+                if method != _IN_TABLE_ONLY:
+                    axis.plot(gap.index, gap, **results.styles[method].line, label=label)
                 crossing = {"geometry": kind, "method": method, "n_within_005": _crossing(gap)}
                 tables.append({**crossing, "label": label})
             axis.axhline(_NEAR_EM, color="#000000", linewidth=0.8)
@@ -224,7 +226,8 @@ def geometry(results: Results) -> Drawing:
         axes[0].set_ylabel("test log-likelihood below EM, nats")
         _legend_below(axes[0])
         _legend_below(axes[-1])
-        caption(figure, f"Mean of {counted(trials)}. {_NEAR_LINE}")
+        note = "Joint noise (CDP) is in the table only."
+        caption(figure, f"Mean of {counted(trials)}. {_NEAR_LINE} {note}")
     return Drawing(figure, pd.DataFrame(tables))
 
 
@@ -268,7 +271,7 @@ def fig3(results: Results) -> Drawing:
     equal = ["cdplap_pld", "cdpgau_pld", "dplloyd_corrected", "dplloyd_pld"]
     panels = {
         "A  at the paper's nominal epsilon": nominal,
-        "A'  at equal privacy: (epsilon, 1e-6)-DP; one curve with delta = 0": equal,
+        "A'  at equal privacy: (epsilon, 1e-6)-DP; DPLloyd, replace-one: delta = 0": equal,
     }
     with canvas(9.5, 8.6, results.trials) as figure:
         top, bottom = figure.subfigures(2, 1, height_ratios=[1.7, 1])
@@ -301,7 +304,7 @@ def fig4(results: Results) -> Drawing:
     (trials,) = results.trials.values()
     lines = ["em", "gaussian"]
     panels = {
-        "at the paper's nominal epsilon": lines + _NOMINAL,
+        "at the paper's nominal epsilon": lines + [m for m in _NOMINAL if m != _IN_TABLE_ONLY],
         "at equal privacy: (epsilon, 1e-6)-DP, except advanced composition": lines + _EQUAL_PRIVACY,
     }
     with canvas(9.5, 5.7, results.trials) as figure:
@@ -310,7 +313,9 @@ def fig4(results: Results) -> Drawing:
         axis = _two_panels(figure, panels, draw, x_name, "test log-likelihood per point")
         best = trials.loc[trials["method"] == "em", "upper_quartile"].max()
         axis.set_ylim(best - 12.0, best + 0.5)
-        caption(figure, f"{_OF_STARTS} {counted(trials)}.")
+        caption(
+            figure, f"{_OF_STARTS} {counted(trials)}. Left, joint noise (CDP) is in the table only."
+        )
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
 

@@ -31,16 +31,17 @@ _WIDTH = 10.5
 _LETTER = 0.065  # inches of a letter in a legend
 _PRINTED = (
     *("sa_ssc", "sa_tsc", "sa_lrr", "exp_ssc", "exp_lrr"),
-    *("sulq_10_classical", "sulq_50_classical", "kplanes_ssc"),
-)
+    *("sulq_10_classical", "sulq_50_classical"),
+)  # the seven lines of the paper
 _CALIBRATIONS = (
     *("sulq_10_classical", "sulq_50_classical", "sulq_10_mod", "sulq_50_mod"),
-    *("sulq_10", "sulq_50"),
+    *("sulq_10", "sulq_50", "kplanes_ssc"),
 )
+_WITHOUT_BAND = ("kplanes_ssc", "kplanes")  # the same at every epsilon: a band would be a slab
 _CORRECTED_METHODS = (
     *("sa_ssc_corrected", "sulq_10", "sulq_50", "gibbs_random", "gibbs_sulq", "moments"),
-    *("kplanes_ssc", "kplanes"),
-)
+    "kplanes",
+)  # seven lines; the table has k-plane from SSC's start
 _STARTS = (
     "exp_ssc",
     "gibbs_random",
@@ -121,8 +122,8 @@ def fig2(results: Results) -> Drawing:
     text = (
         "Gibbs samplers (exp.): mean of the last 100 samples. Dashed: as printed, without a "
         "guarantee (exp.: starts taken from the data). Last row: SuLQ with three calibrations of "
-        "its noise, all private. Vertical: ε = 2D/√m, the least ε of Theorem 3.1 on Algorithm 1 "
-        "(s.a.)."
+        "its noise, all private, and k-plane without privacy (dotted). Vertical: ε = 2D/√m, the "
+        "least ε of Theorem 3.1 on Algorithm 1 (s.a.)."
     )
     rows = (("cost", _PRINTED), ("distance", _PRINTED), ("distance", _CALIBRATIONS))
     return _utility(results, rows, text)
@@ -132,7 +133,8 @@ def beyond(results: Results) -> Drawing:
     """Released results of private methods at equal (epsilon, delta)."""
     text = (
         "Gibbs samplers (exp.): the last sample. Solid curves: (ε, 1/(n ln n))-DP, for Gibbs "
-        "samplers in the limit of many sweeps. Dotted: without privacy."
+        "samplers in the limit of many sweeps. Dotted: without privacy (k-plane from SSC's start "
+        "is in the table)."
     )
     rows = [(metric, _CORRECTED_METHODS) for metric in _AXES]
     return _utility(results, rows, text, released=True)
@@ -168,7 +170,11 @@ def _utility(
             for axis, (metric, methods) in zip(panels, rows, strict=True):
                 shown = metric + ("_last" if released else "")
                 part = table[(table["experiment"] == name) & (table["metric"] == shown)]
-                mean_curves(axis, part, "epsilon", [*methods, *results.own], results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                banded = [method for method in methods if method not in _WITHOUT_BAND]
+                others = [method for method in methods if method in _WITHOUT_BAND]
+                mean_curves(axis, part, "epsilon", [*banded, *results.own], **look)
+                mean_curves(axis, part, "epsilon", others, **look, has_bands=False)
                 axis.set(ylim=(0.0, None), xlim=limits(trials["epsilon"]))
                 if metric == "distance":
                     axis.axhline(random, **_GREY, zorder=0)
@@ -282,7 +288,8 @@ def _scaling_panels(figure, name, trials, panel_key, x, results):
     axes = figure.subplots(1, len(values), squeeze=False, sharey=True)[0]
     for axis, value in zip(axes, values, strict=True):
         part = table[table[panel_key] == value]
-        mean_curves(axis, part, x, list(results.styles), results.styles)
+        look = {"styles": results.styles, "kinds": results.kinds}
+        mean_curves(axis, part, x, list(results.styles), **look)
         axis.axhline(1.0, **_GREY, zorder=0)
         ticks_at(axis, trials[x].unique(), "{x:,g}")
         title = _SCALING_AXES[panel_key].split()[-1]
@@ -412,7 +419,8 @@ def threshold(results: Results) -> Drawing:
         axes = figure.subplots(1, len(forms), squeeze=False, sharey=True)[0]
         for axis, (noise, decay) in zip(axes, forms, strict=True):
             part = shown[(shown["noise"] == noise) & (shown["decay"] == decay)]
-            mean_curves(axis, part, "n_samples", list(results.styles), results.styles)
+            look = {"styles": results.styles, "kinds": results.kinds}
+            mean_curves(axis, part, "n_samples", list(results.styles), **look)
             ticks_at(axis, part["n_samples"].unique())
             law = " · log 300 / log n" if decay else ""
             axis.set(title=f"σ = {noise:g}{law}", xlabel="rows n")

@@ -11,6 +11,8 @@ from matplotlib.colors import PowerNorm
 
 from privclust.report.figures import COLOURS
 from privclust_papers.report.comparison import (
+    DIFFERENCES,
+    RANGES,
     SCENE,
     compare,
     compare_margins,
@@ -19,7 +21,7 @@ from privclust_papers.report.comparison import (
     select,
 )
 from privclust_papers.report.drawing.panels import legend_above
-from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
+from privclust_papers.report.drawing.style import Drawing, Results, canvas
 
 _TOP_METHOD = "mtsc"  # the method whose curve lies above the others
 _SWEEPS = (
@@ -76,7 +78,7 @@ def fig1(results: Results) -> Drawing:
                 part = part[(part[list(fixed)] == pd.Series(fixed)).all(axis=1)]
                 part = part.sort_values(axis, kind="stable").assign(panel=panel)
                 tables.append(part)
-                _curves(axes[row, column], part, axis, results.styles)
+                _curves(axes[row, column], part, axis, results)
                 held = ", ".join(f"{_AXIS_NAMES[name][0]}={fixed[name]}" for name in fixed)
                 axes[row, column].set_title(f"({panel})  {held}")
                 axes[row, column].set_xlabel(_AXIS_NAMES[axis][1] if row == 2 else "")
@@ -127,14 +129,14 @@ def printed_table(results: Results) -> Drawing:
     head = printed[printed["method"] == printed["method"].iloc[0]]
     unprinted = [head.assign(method=method, value="nan") for method in results.own]
     printed = pd.concat([printed, *unprinted], ignore_index=True)
-    table = compare(printed, dict(results.trials))
+    table = compare(printed, dict(results.trials), kinds=results.kinds)
     is_printed = table["printed"].notna()
     for column, blank in (("agrees", np.nan), ("value", ""), ("trials", "")):
         table[column] = table[column].astype(object).where(is_printed, blank)
     held_out = {name: t[t["split"] == "report"] for name, t in results.trials.items()}
-    report = compare(printed, held_out)
+    report = compare(printed, held_out, kinds=results.kinds)
     table = table.assign(ours_report_split=report["ours"], n_report_split=report["n"])
-    margins = compare_margins(printed, results.trials, _TOP_METHOD)
+    margins = compare_margins(printed, results.trials, _TOP_METHOD, results.kinds)
     table = table.join(margins[list(_MARGINS)].rename(columns=_MARGINS))
     panels = list(dict.fromkeys(zip(table["statistic"], table["select"], strict=True)))
     order = _labels(results, table)
@@ -171,9 +173,10 @@ def _over_sequences(results: Results, metrics: Mapping[str, str]) -> Drawing:
         for axis, (metric, name) in zip(axes, metrics.items(), strict=True):
             for shift, n_motions, color in ((0.12, 2, "blue"), (-0.12, 3, "vermillion")):
                 part = trials[trials["n_motions"] == n_motions]
-                means = _means(part, metric, 1.0).loc[order]
+                means = _means(part, metric, results.kinds, 1.0).loc[order]
                 facts = {"metric": metric, "n_motions": n_motions}
-                tables.append(_beside("SSC", means, part, metric).reset_index().assign(**facts))
+                table = _beside("SSC", means, part, metric, results.kinds).reset_index()
+                tables.append(table.assign(**facts))
                 label = f"{n_motions} motions ({part['trial'].nunique()} sequences)"
                 look = {"color": COLOURS[color], "label": label}
                 _interval(axis, means, "mean", shift, **look)
@@ -221,8 +224,8 @@ def unseen(results: Results) -> Drawing:
     with canvas(8.4, 0.28 * len(order) + 1.5, results.trials) as figure:
         axes = figure.subplots(1, len(_OF_UNSEEN), sharey=True)
         for axis, metric in zip(axes, _OF_UNSEEN, strict=True):
-            means = _means(trials, metric, 1.0).loc[order]
-            table = _beside(top, means, trials, metric).reset_index()
+            means = _means(trials, metric, results.kinds, 1.0).loc[order]
+            table = _beside(top, means, trials, metric, results.kinds).reset_index()
             tables.append(table.assign(metric=metric, sequence="mean of all"))
             _interval(axis, means, "mean", color=COLOURS["blue"])
             axis.set_xlim(left=0.0)
@@ -253,7 +256,7 @@ def settings(results: Results) -> Drawing:
     with canvas(7.6, 0.3 * len(labels) + 1.1, results.trials) as figure:
         axes = figure.subplots(1, len(panels), sharey=True)
         for axis, (metric, condition) in zip(axes, panels, strict=True):
-            part = _means(select(trials, condition), metric).loc[labels]
+            part = _means(select(trials, condition), metric, results.kinds).loc[labels]
             tables.append(part.reset_index().assign(metric=metric, select=condition))
             _interval(axis, part, "mean", color=COLOURS["blue"])
             axis.set_xlim(left=0.0)
@@ -277,7 +280,7 @@ def unit_columns(results: Results) -> Drawing:
                     chosen = part if split == "all" else part[part["split"] == split]
                     if chosen.empty:  # as of few sequences
                         continue
-                    means = _means(chosen, metric).loc[order]
+                    means = _means(chosen, metric, results.kinds).loc[order]
                     facts = {"metric": metric, "n_motions": n_motions, "split": split}
                     tables.append(means.reset_index().assign(**facts))
                     if split == "all":
@@ -312,28 +315,33 @@ def properties(results: Results) -> Drawing:
     return Drawing(figure, summary)
 
 
-def _beside(base: str, means: pd.DataFrame, trials: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _beside(
+    base: str, means: pd.DataFrame, trials: pd.DataFrame, metric: str, kinds: Mapping[str, str]
+) -> pd.DataFrame:
     """Add each label's mean difference to a base label, paired by sequence and grouped by scene."""
     wide = trials.pivot_table(index="trial", columns="label", values=metric)
     if base not in wide:
         return means
     scenes = trials.drop_duplicates("trial").set_index("trial").get(SCENE)
-    rows = {}
+    kind, rows = DIFFERENCES.get(kinds.get(metric, ""), ""), {}
     for label in wide.columns.difference([base]):
         more = (wide[label] - wide[base]).dropna()
-        low, high = interval(more, "mean", scenes if scenes is None else scenes.loc[more.index])
+        paired = scenes if scenes is None else scenes.loc[more.index]
+        low, high = interval(more, "mean", paired, kind)
         rows[label] = (more.mean(), low, high, int((more < 0.0).sum()))
     name = base.lower()
     columns = [f"from_{name}", f"from_{name}_low", f"from_{name}_high", f"n_below_{name}"]
     return means.join(pd.DataFrame.from_dict(rows, orient="index", columns=columns))
 
 
-def _means(trials: pd.DataFrame, metric: str, unit: float = 100.0) -> pd.DataFrame:
+def _means(
+    trials: pd.DataFrame, metric: str, kinds: Mapping[str, str], unit: float = 100.0
+) -> pd.DataFrame:
     rows = []
     for label, part in trials.groupby("label", sort=False):
-        values = unit * part[metric].to_numpy()
-        low, high = interval(values, "mean", part.get(SCENE))
-        rows.append((label, len(values), values.mean(), low, high))
+        values = part[metric].to_numpy(dtype=float)
+        low, high = interval(values, "mean", part.get(SCENE), kinds.get(metric, ""))
+        rows.append((label, len(values), unit * values.mean(), unit * low, unit * high))
     return pd.DataFrame(rows, columns=["label", "n", "mean", "low", "high"]).set_index("label")
 
 
@@ -342,11 +350,13 @@ def _labels(results: Results, table: pd.DataFrame) -> list[str]:
     return [labels[method] for method in results.styles if method in labels]
 
 
-def _curves(axis: Axes, part: pd.DataFrame, x: str, styles: Mapping[str, MethodStyle]) -> None:
-    for method, style in styles.items():
+def _curves(axis: Axes, part: pd.DataFrame, x: str, results: Results) -> None:
+    least, most = RANGES[results.kinds.get(part["metric"].iloc[0], "")]
+    for method, style in results.styles.items():
         line = part[part["method"] == method]
-        position, mean, band = line[x], line["mean"], half_width(line["se"], line["n"])
-        axis.fill_between(position, mean - band, mean + band, color=style.color, alpha=0.15, lw=0)
+        position, mean, half = line[x], line["mean"], half_width(line["se"], line["n"])
+        band = (mean - half).clip(least, most), (mean + half).clip(least, most)
+        axis.fill_between(position, *band, color=style.color, alpha=0.15, lw=0)
         label, zorder = line["label"].iloc[0], 3 if method == _TOP_METHOD else 2
         axis.plot(position, mean, **style.line, label=label, zorder=zorder)
     axis.set_xticks(sorted(part[x].unique()))

@@ -49,6 +49,7 @@ class Target:
     draw: str  # dotted path of the drawing function
     own: tuple[str, ...] = ()  # methods of the user in it
     styles: tuple[tuple[str, dict[str, Any]], ...] = ()  # of its methods' curves; see `styles_in`
+    kinds: dict[str, str] = field(default_factory=dict)  # of its paper's quantities
 
     def spec(self) -> dict[str, Any]:
         """Return all settings of the drawing besides its tables, as JSON values."""
@@ -59,6 +60,7 @@ class Target:
             "experiments": list(self.experiments),
             "own": list(self.own),
             "styles": [list(entry) for entry in self.styles],
+            "kinds": self.kinds,
         }
 
 
@@ -279,6 +281,7 @@ def _targets_of(document: Mapping[str, Any], path: str) -> dict[str, Target]:
         lists = {key: tuple(entry.get(key, ())) for key in ("experiments", "own")}
         styles = styles_in(document, entry["experiments"])
         head = {"ours": False, "name": name, "paper": document["paper"], "styles": styles}
+        head["kinds"] = document.get("kinds", {})
         targets[name] = Target(**{**head, **entry, **lists})
     return targets
 

@@ -49,9 +49,9 @@ _DATA_SETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "cars196": "Car
 _AS_PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
 _WITHOUT_PRIVACY = ("smlq", "smlq_code", "tsne", "features", "pixels")
 _GUARANTEED = (
-    *("mail_unlabelled", "code_unlabelled", "corrected", "corrected_embedding", "dsne_corrected"),
+    *("mail_unlabelled", "code_unlabelled", "corrected", "dsne_corrected"),
     *("pca_corrected", "projection_corrected", "label_response"),
-)
+)  # seven lines; the table has the corrected method that releases the embedding
 _SHOWN_ITERATES = (1, 2, 3)
 _CLOUDS = {
     "iterates": "as printed",
@@ -150,7 +150,8 @@ def fig3(results: Results) -> Drawing:
             part = table[table["experiment"] == name]
             recall, objective = (part[part["metric"] == m] for m in ("recall_8", "objective"))
             for axis, curves in zip(panels, (recall, objective), strict=True):
-                mean_curves(axis, curves, "iterate", list(results.styles), results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, curves, "iterate", list(results.styles), **look)
                 axis.axvspan(*_CONVERGED, color="#000000", alpha=0.05, linewidth=0, zorder=0)
                 axis.set_xscale("linear")
                 axis.xaxis.get_major_locator().set_params(integer=True)
@@ -183,7 +184,8 @@ def fig5(results: Results) -> Drawing:
         for panels, (name, trials) in zip(axes, _by_data_set(results).items(), strict=True):
             for axis, varied in zip(panels, SWEEPS, strict=True):
                 part = statistics({name: one_axis(trials, varied)}, [varied], ["recall_8"])
-                mean_curves(axis, part, varied, list(results.styles), results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, part, varied, list(results.styles), **look)
                 axis.set_xscale("log" if varied == "sigma" else "linear")
                 if varied == "n_components":
                     axis.set_xscale("log", base=2)
@@ -233,7 +235,8 @@ def readings(results: Results) -> Drawing:
         for panels, (norm, title) in zip(axes, _NORMS.items(), strict=True):
             for axis, width in zip(panels, widths, strict=True):
                 part = recalls[recalls["reading"] == f"{norm}, {width}"]
-                mean_curves(axis, part, "sigma", list(results.styles), results.styles)
+                look = {"styles": results.styles, "kinds": results.kinds}
+                mean_curves(axis, part, "sigma", list(results.styles), **look)
                 axis.set_xscale("log")
                 chance(axis, trials["chance_8"].mean())
                 axis.set_title(f"features {title}, width {_WIDTHS[width]}")
@@ -274,7 +277,8 @@ def fig6(results: Results) -> Drawing:
         caption(
             parts[1],
             "Without the query's label after the noise, and methods with a guarantee. Lines as "
-            f"above. {_typical_intervals(table)}",
+            f"above. The table also has the corrected method that releases the embedding. "
+            f"{_typical_intervals(table)}",
         )
         caption(parts[2], "Without privacy, at any ε. Grey line: chance.")
     return Drawing(figure, table)
@@ -431,7 +435,8 @@ def leak(results: Results) -> Drawing:
             level = kept.loc[kept["metric"] == "chance_8", "mean"].mean()
             ceiling(axis, results.trials[control])
             for experiment in results.trials:
-                _leaking(axis, recalls, experiment, methods, is_control=experiment == control)
+                curves = recalls[recalls["experiment"] == experiment]
+                _leaking(axis, curves, methods, experiment == control, results.kinds)
             chance(axis, level)
             axis.set(title=title, xlabel="privacy budget, ε")
         log_recall_scale(axes[0], min([level, *recalls["mean"]]))
@@ -449,20 +454,19 @@ def leak(results: Results) -> Drawing:
 
 def _leaking(
     axis: Axes,
-    recalls: pd.DataFrame,
-    experiment: str,
+    curves: pd.DataFrame,
     methods: Mapping[str, tuple[str, str, str]],
     is_control: bool,
+    kinds: Mapping[str, str],
 ) -> None:
     features = "class-free" if is_control else "real"
     names = {name: f"{features} features, {text}" for name, (text, *_) in methods.items()}
-    curves = recalls[recalls["experiment"] == experiment]
     curves = curves.assign(label=curves["method"].map(names))
     styles = {
         name: MethodStyle(_FEATURES[features], marker, dash)
         for name, (_, marker, dash) in methods.items()
     }
-    mean_curves(axis, curves, "epsilon", list(methods), styles)
+    mean_curves(axis, curves, "epsilon", list(methods), styles, kinds=kinds)
 
 
 def sensitivity(results: Results) -> Drawing:

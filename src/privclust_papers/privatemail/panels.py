@@ -41,7 +41,7 @@ def ceiling(axis: Axes, trials: pd.DataFrame) -> None:
     level = [recall_ceiling(epsilon, delta, N_RETURNED, n_classes) for epsilon in epsilons]
     axis.fill_between(epsilons, level, 1.0, color=_CEILING, alpha=0.06, linewidth=0, zorder=0)
     label = "upper bound for (ε, δ)-private queries"
-    axis.plot(epsilons, level, color=_CEILING, linewidth=1.0, label=label)
+    axis.plot(epsilons, level, "-.", color=_CEILING, linewidth=1.0, label=label)
     axis.set_xlim(epsilons[0], epsilons[-1])
 
 

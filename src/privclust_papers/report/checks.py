@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from privclust_papers.report.comparison import (
+    DIFFERENCES,
     SCENE,
-    SHARE,
-    SHARE_DIFFERENCE,
     half_width,
     mean_interval,
     median_interval,
@@ -40,7 +39,6 @@ from privclust_papers.report.sentences import (
 Outcomes = Callable[[float], list[str]]
 Judged = tuple[Outcomes, tuple[str, str]]  # the texts: expected, found
 _NO_TEXTS = "", ""
-_DIFFERENCES = {SHARE: SHARE_DIFFERENCE, "fraction": "difference of fractions"}  # others: any
 
 
 def _nothing(level: float) -> list[str]:
@@ -368,7 +366,7 @@ def _estimate(
     differences = (wide[one] if other is None else wide[one] - wide[other]).dropna()
     index, kind = differences.index, check.get("quantity_kind", "")
     if other is not None:
-        kind = _DIFFERENCES.get(kind, "")
+        kind = DIFFERENCES.get(kind, "")
     if check.get("statistic") == "median":
         units = "scenes" if SCENE in index.names else "trials"
         if SCENE in index.names:  # trials of a scene are not independent: their median counts once

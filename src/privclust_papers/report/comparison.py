@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ RANGES = {
     SHARE_DIFFERENCE: (-1.0, 1.0),
 }
 """Range of each kind of quantity; a share is a mean of trials that are 0 or 1."""
+DIFFERENCES = {SHARE: SHARE_DIFFERENCE, "fraction": "difference of fractions"}
+"""Kind of the difference of two quantities of a kind; of any other kind it is ``""``."""
 _RESAMPLES = 2000
 STATISTICS: dict[str, Callable[..., Any]] = {
     "mean": np.mean,
@@ -131,11 +134,16 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def interval(values: np.ndarray, statistic: str, scenes: Any = None) -> tuple[float, float]:
-    """Return the 95 % interval of a statistic: means by `mean_interval`, others by bootstrap."""
+def interval(
+    values: np.ndarray, statistic: str, scenes: Any = None, kind: str = ""
+) -> tuple[float, float]:
+    """Return the 95 % interval of a statistic: means by `mean_interval`, others by bootstrap.
+
+    `kind` is a key of `RANGES`. Resampled medians and standard deviations keep its range anyway.
+    """
     if statistic != "mean":
         return bootstrap_interval(values, statistic, scenes)
-    return mean_interval(values, scenes)
+    return mean_interval(values, scenes, kind=kind)
 
 
 def select(trials: pd.DataFrame, condition: str) -> pd.DataFrame:
@@ -154,7 +162,10 @@ def decimals(printed: str) -> int:
 
 
 def compare(
-    printed: pd.DataFrame, trials: dict[str, pd.DataFrame], own_starts: bool = False
+    printed: pd.DataFrame,
+    trials: dict[str, pd.DataFrame],
+    own_starts: bool = False,
+    kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Compare each printed number with our trials of its experiment.
 
@@ -162,7 +173,8 @@ def compare(
     of trials. The result has in addition: label, n (our trials), ours, its 95 % interval low to
     high, agrees (whether the printed number lies in the interval, widened by half a unit of its
     last digit), others (the number of values printed for other methods that lie in the interval as
-    well) of n_others, source. Without trials the numbers are missing.
+    well) of n_others, source. Without trials the numbers are missing. `kinds` has the kinds of
+    metrics, keys of `RANGES`, which intervals keep.
 
     With `own_starts` trials are random starts on the same data, and the paper's starts are others
     than ours. Then the printed mean has a sampling error too, by our standard deviation and the
@@ -181,12 +193,15 @@ def compare(
             continue
         values = 100.0 * table[entry["metric"]].to_numpy()
         ours = float(STATISTICS[entry["statistic"]](values, axis=0)) if len(values) > 1 else np.nan
-        scenes = table.get(SCENE)
-        low, high = interval(values, entry["statistic"], scenes)
+        kind = kinds.get(entry["metric"], "")
+        ends = interval(values / 100.0, entry["statistic"], table.get(SCENE), kind)
+        low, high = 100.0 * np.array(ends)
         is_equal = own_starts and np.std(values) < _rounding(entry["value"])
         if own_starts:
             wider = np.sqrt(1.0 + len(values) / entry["trials"])
-            low, high = (ours + wider * (end - ours) for end in (low, high))
+            ends = ours + wider * (np.array([low, high]) - ours)
+            least, most = RANGES[kind]
+            low, high = np.clip(ends, 100.0 * least, 100.0 * most)
         others = _printed_for_others(printed, entry)
         rows.append(
             head
@@ -209,13 +224,17 @@ def compare(
 
 
 def compare_margins(
-    printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame], method: str
+    printed: pd.DataFrame,
+    trials: Mapping[str, pd.DataFrame],
+    method: str,
+    kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Compare the margins of printed means over one method's mean with our paired differences.
 
     The result has the index of `printed` and: label, source, n; printed_margin and its rounding;
     margin, the mean difference on the same trials, with its 95 % interval low to high (clustered by
     scene). Rows of other statistics, and rows without trials of both methods, have no numbers.
+    `kinds` are those of `compare`.
     """
     rows = []
     for entry in printed.to_dict("records"):
@@ -229,9 +248,11 @@ def compare_margins(
             continue
         part = select(part, entry["select"])
         wide = part.pivot_table(index="trial", columns="method", values=entry["metric"])
-        more = 100.0 * (wide[entry["method"]] - wide[method]).dropna()
+        more = (wide[entry["method"]] - wide[method]).dropna()
         scenes = part.drop_duplicates("trial").set_index("trial").get(SCENE)
-        low, high = interval(more, "mean", None if scenes is None else scenes.loc[more.index])
+        scenes = None if scenes is None else scenes.loc[more.index]
+        kind = DIFFERENCES.get(kinds.get(entry["metric"], ""), "")
+        low, high = 100.0 * np.array(interval(more, "mean", scenes, kind))
         values = [str(entry["value"]), str(top["value"].iloc[0])]
         of_method = part[part["method"] == entry["method"]]
         rows.append(
@@ -241,7 +262,7 @@ def compare_margins(
                 "n": len(more),
                 "printed_margin": float(values[0]) - float(values[1]),
                 "rounding": sum(map(_rounding, values)),
-                "margin": more.mean(),
+                "margin": 100.0 * more.mean(),
                 "low": low,
                 "high": high,
             }

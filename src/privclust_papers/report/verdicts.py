@@ -136,14 +136,19 @@ def judge(
         if "reading" in claim:
             head["claim"] += f" (reading: {claim['reading']})"
         check = claim.get("check")
+        of_paper = (kinds or {}).get(claim["paper"], {})
         if check is None:
             rows.append(head)  # judged below, by the claims under it
         elif check["kind"] == "printed":
-            rows.extend(_judge_printed(head, "own_starts" in check, printed, trials))
+            entries = printed[printed["target"] == claim["target"]]
+            found = compare(entries, dict(trials), "own_starts" in check, of_paper)
+            rows.extend(_judge_printed(head, "own_starts" in check, found))
         elif check["kind"] == "printed_margins":
-            rows.extend(_judge_margins(head, check["method"], printed, trials))
+            entries = printed[printed["target"] == claim["target"]]
+            found = compare_margins(entries, trials, check["method"], of_paper)
+            rows.extend(_judge_margins(head, check["method"], entries, found))
         else:
-            kind = (kinds or {}).get(claim["paper"], {}).get(check["metric"], "")
+            kind = of_paper.get(check["metric"], "")
             words = (quantities or {}).get(claim["paper"], {})
             judgement = _judged(check | {"quantity_kind": kind}, trials, words)
             judgements[claim["id"]] = judgement
@@ -269,13 +274,9 @@ def _verdict_on_counts(held: int, failed: int, n: int) -> str:
 
 
 def _judge_printed(
-    head: Mapping[str, str],
-    own_starts: bool,
-    printed: pd.DataFrame,
-    trials: Mapping[str, pd.DataFrame],
+    head: Mapping[str, str], own_starts: bool, entries: pd.DataFrame
 ) -> list[dict[str, str]]:
-    """Return a row for each printed number of a target."""
-    entries = compare(printed[printed["target"] == head["target"]], dict(trials), own_starts)
+    """Return a row for each printed number of a target, from the result of `compare`."""
     rows = []
     for entry in entries.to_dict("records"):
         name = f"{entry['label']} {entry['statistic']} {entry['metric']}".replace("_", " ")
@@ -308,11 +309,9 @@ def _judge_printed(
 
 
 def _judge_margins(
-    head: Mapping[str, str], method: str, printed: pd.DataFrame, trials: Mapping[str, pd.DataFrame]
+    head: Mapping[str, str], method: str, entries: pd.DataFrame, margins: pd.DataFrame
 ) -> list[dict[str, str]]:
     """Return a row for each margin of a target's printed means over a method's mean."""
-    entries = printed[printed["target"] == head["target"]]
-    margins = compare_margins(entries, trials, method)
     rows = []
     for place, entry in entries[entries["statistic"] == "mean"].iterrows():
         if entry["method"] == method:

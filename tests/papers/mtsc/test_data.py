@@ -8,7 +8,7 @@ from privclust_papers.mtsc import checks as segmentation_checks
 from privclust_papers.mtsc import data as segmentation
 from privclust_papers.mtsc import metrics as evaluation
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, prepared
-from privclust_papers.settings.config import ConfigError
+from privclust_papers.settings.config import ConfigError, load_yaml
 from privclust_papers.shared.statements import evaluate_numbers
 
 SPEC = {"seed": 1, "paper": "mtsc", "experiment": "e", "swept": [], "method": {"name": "m"}}
@@ -193,3 +193,29 @@ def test_distances_from_lsr():
     assert deviation("lsr_distance", LSR, lam=None) == 0.0
     assert deviation("lsr_distance", SSC, alpha=None) > 0.5
     assert deviation("dependent_subspaces", LRR, lam=None) < 0.0
+
+
+def _motions(**params):
+    """Return the settings of MTSC and SBL on motions, which share the rest."""
+    shared = {"components_per_cluster": 4, "noise_start": 300.0, "noise_variance": 10.0}
+    return {"params": shared | {"prior_variance": 1e-3, "tol": 1e-5, "max_iter": 1000} | params}
+
+
+def test_settings_on_unseen_data_are_those_that_were_frozen_before():
+    """Settings as they stood before KT3DMoSeg was read (commit 9a80cd1); nothing is tuned on it."""
+    append = {"class": "privclust.preprocessing.AppendOne"}
+    project = {
+        "class": "privclust.preprocessing.PrincipalCoordinates",
+        "params": {"n_components": 12},
+    }
+    frozen = {
+        "ssc": {"params": {"alpha": 800.0, "affine": True, "tol": 5e-4}},
+        "cass": {"params": {"lam": 3e-4}, "transforms": [project, append]},
+        "lrr": {"params": {"lam": 2.0}, "transforms": [append]},
+        "lsr": {"params": {"lam": 0.02}, "transforms": [append]},
+        "mtsc": _motions(start="both", n_restarts=0, weight_penalty=1.0),
+        "sbl": _motions(start="ssc"),
+    }
+    experiments = load_yaml("config/papers/mtsc/paper.yaml")["experiments"]
+    assert experiments["mtsc_unseen"]["methods"] == frozen
+    assert experiments["mtsc_hopkins155"]["methods"] == frozen

@@ -198,3 +198,21 @@ def test_every_sequence_is_in_the_tables_with_its_errors(motions):
     found = means.set_index("label")["from_mtsc"]
     assert found["SSC"] == pytest.approx((wide["SSC"] - wide["MTSC"]).mean())
     assert len(drawing.figure.axes) == 2
+
+
+def test_intervals_keep_the_range_of_their_metric(motions):
+    kinds = load_yaml("config/papers/mtsc/paper.yaml")["kinds"]
+    trials = motions.trials["e"]
+    one = {"segmentation_error": np.where(trials["trial"] % 12 == 0, 1.0, 0.0), "converged": 1.0}
+    rest = dict.fromkeys(("objective", "n_iter", "best_run"), 0.0)
+    trials = trials.assign(**one, **rest).drop(columns="scene")
+    results = dataclasses.replace(motions, trials={"e": trials}, kinds=kinds)
+    errors = mtsc.settings(results).table.query("metric == 'segmentation_error'")
+    mean, half = 100.0 / 12.0, 2.200985 * 100.0 / 12.0  # Student's t, 11 degrees of freedom
+    assert errors["low"].tolist() == [0.0] * len(errors)
+    assert errors["high"].to_numpy() == pytest.approx(mean + half)
+    shares = mtsc.descents(results).table.set_index("metric")
+    exact = 0.025 ** (1 / 12)  # Clopper and Pearson, 12 of 12
+    assert shares.loc["converged", "low"].to_numpy() == pytest.approx(exact)
+    assert (shares.loc["converged", "high"] == 1.0).all()
+    assert shares.loc["best_run", "high"].to_numpy() == pytest.approx(1.0 - exact)

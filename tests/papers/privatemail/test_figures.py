@@ -23,10 +23,11 @@ DATA_SETS = ("cifar100", "cub200", "cars196")
 PUBLISHED = ("mail", "code", "dsne", "pca", "pca_gaussian", "projection")
 LEVELS = ("smlq", "smlq_code", "tsne", "features", "pixels")
 GUARDED = (
-    *("mail_unlabelled", "code_unlabelled", "corrected", "corrected_embedding", "dsne_corrected"),
+    *("mail_unlabelled", "code_unlabelled", "corrected", "dsne_corrected"),
     *("pca_corrected", "projection_corrected", "label_response"),
 )
-RECALL = (*PUBLISHED, *LEVELS, *GUARDED)
+IN_TABLE = "corrected_embedding"
+RECALL = (*PUBLISHED, *LEVELS, *GUARDED, IN_TABLE)
 ALL = (*RECALL, "mail_bare")
 WEAK = {"code": np.inf, "pca": np.inf, "pca_gaussian": np.inf}
 WEAK |= {"projection": 50.0, "code_unlabelled": 400.0}
@@ -542,4 +543,4 @@ def test_every_method_that_is_drawn_is_run(request):
             assert all("colour" in look for look in looks.values())
     assert set(CONTROL) == set(experiments["privatemail_control"]["methods"])
     assert set(privatemail._KERNELS) == set(experiments["privatemail_sensitivity"]["methods"])
-    assert drawn_methods == set(RECALL)
+    assert drawn_methods == set(RECALL) - {IN_TABLE}

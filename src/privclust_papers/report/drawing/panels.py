@@ -16,7 +16,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from privclust_papers.pipeline.words import ROWS, ROWS_OUTSIDE
-from privclust_papers.report.comparison import half_width
+from privclust_papers.report.comparison import RANGES, half_width
 from privclust_papers.report.drawing.style import BELOW, Drawing, MethodStyle, Results, canvas
 
 _TABLE_SIZE = 8.0
@@ -192,12 +192,14 @@ def mean_curves(
     styles: Mapping[str, MethodStyle],
     is_log: bool = False,
     has_bands: bool = True,
+    kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Draw the mean of each method that has rows along a logarithmic axis, with its 95 % band.
 
     The band (Student's t from columns ``mean``, ``se``, ``n``) needs at least five trials. With
     `is_log`, for a logarithmic vertical axis, the band is symmetric around the mean on that axis,
-    and its lower end is positive.
+    and its lower end is positive. `kinds` has the kinds of metrics, keys of `RANGES`: the band of a
+    table with a column ``metric`` keeps the range of its metric.
     """
     for method in methods:
         curve = table[table["method"] == method].sort_values(x)
@@ -209,6 +211,8 @@ def mean_curves(
             low, high = mean - half, mean + half
             if is_log:
                 low = mean**2 / high
+            metric = curve["metric"].iloc[0] if "metric" in curve else ""
+            low, high = (end.clip(*RANGES[kinds.get(metric, "")]) for end in (low, high))
             axis.fill_between(curve[x], low, high, color=style.color, alpha=0.15, linewidth=0)
         axis.plot(curve[x], mean, **style.line, label=label)
     axis.set_xscale("log")

@@ -57,6 +57,8 @@ class Results:
     own: Sequence[str] = ()  # a user's own methods among those of the trials
     # style of each method of the trials, in the order of legends
     styles: Mapping[str, MethodStyle] = field(default_factory=dict)
+    # kinds of metrics, which their intervals keep; see `privclust_papers.report.comparison.RANGES`
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
