@@ -172,7 +172,7 @@ def _read(table, args, declared: dict[str, Any]):
     def encoded(name, part):
         """Return the coordinates of a column (n, width) of float32, or its numbers."""
         if declared[name] is None:
-            return column_of(part[name]).numbers()
+            return part[name].numbers()
         encoder = TableEncoder({name: declared[name]}, missing=args.missing)
         return encoder.transform(part).astype(np.float32)
 
@@ -191,7 +191,7 @@ def _read(table, args, declared: dict[str, Any]):
     if not any(len(part[name]) for part in parts for name in part):
         if args.neighbours == "replace_one":
             raise ValueError(f"{args.table}: has no rows")
-        nothing: dict[str, list] = {name: [] for name in declared}
+        nothing = dict.fromkeys(declared, column_of([]))
         parts = [{name: encoded(name, nothing) for name in declared}]
         unread = [np.hstack(every.unread(nothing))]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in declared}

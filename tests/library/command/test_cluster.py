@@ -19,6 +19,8 @@ from privclust.preprocessing import TableEncoder
 from privclust.privacy import Budget, Guarantee
 from privclust.sketches import Sketch
 
+pa = pytest.importorskip("pyarrow")
+
 DECLARED = [
     *("--bounds", "age=0:110,income=0:200000", "since=2020-01-01:2024-12-31"),
     *("--categories", "plan=basic:plus:pro"),
@@ -440,6 +442,53 @@ def test_a_check_spends_and_writes_nothing_and_shows_no_entry(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "betrag: 0 missing (0.0 %), 0 unreadable (0.0 %), from 305 to 2455.5" in out
     assert "1 outside the bounds" in out
+
+
+def write_like(frame, path):
+    """Write a table in the format of the suffix; Arrow also with a dictionary and decimals."""
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        places = {name: place for place, name in enumerate(table.column_names)}
+        exact = table["income"].cast(pa.decimal128(12, 2))
+        table = table.set_column(places["income"], "income", exact)
+        table = table.set_column(places["plan"], "plan", table["plan"].dictionary_encode())
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=200)
+
+
+@pytest.mark.parametrize("id_type", [str, float])
+def test_every_kind_of_file_gives_the_same_check_and_groups(id_type, tmp_path, capsys):
+    frame = pd.DataFrame(
+        {
+            "customer": [None if i % 50 == 7 else id_type(i % 300) for i in range(600)],
+            "age": [None if i % 100 == 3 else 20.0 + i % 70 for i in range(600)],
+            "income": [1000.25 * (i % 90) for i in range(600)],
+            "since": [datetime.date(2020, 1, 1) + datetime.timedelta(i) for i in range(600)],
+            "plan": [("basic", "plus", "other")[i % 3] for i in range(600)],
+            "is_new": [i % 2 == 0 for i in range(600)],
+        }
+    )
+    declared = ["--bounds", "age=0:80,income=0:50000", "since=2020-01-01:2021-01-01"]
+    declared += ["--categories", "plan=basic:plus", "is_new=true:false", "--groups", "customer"]
+    shown, found = {}, {}
+    for suffix in ("csv", "parquet", "arrow"):
+        path = tmp_path / f"t.{suffix}"
+        write_like(frame, path)
+        assert run(path, *declared, "--check") == 0
+        shown[suffix] = capsys.readouterr().out
+        out = tmp_path / suffix
+        assert run(path, *declared, *PRIVACY, "--clusters", 1, "-o", out) == 0
+        capsys.readouterr()
+        found[suffix] = (out / "centers.csv").read_bytes()
+    assert "age: 6 missing (1.0 %), 0 unreadable (0.0 %), from 20 to 89\n" in shown["csv"]
+    assert "plan: 0 missing (0.0 %), 200 unreadable (33.3 %)" in shown["csv"]
+    assert "customer: 12 rows without an ID" in shown["csv"]
+    assert shown["parquet"] == shown["arrow"] == shown["csv"]
+    assert found["parquet"] == found["arrow"] == found["csv"]
 
 
 def test_a_text_in_another_encoding_and_notation_is_read(tmp_path, capsys):
