@@ -254,7 +254,7 @@ def _fitted(columns, groups, declared, bounds, args):
 
     from privclust.kmeans import CompressiveKMeans
     from privclust.preprocessing import TableEncoder
-    from privclust.privacy import NoiseWarning
+    from privclust.privacy import NoiseWarning, WeakGuaranteeWarning
 
     share = 1.0 - (0.0 if bounds is None else args.private_bounds)
     share -= MISSING_SHARE if args.missing == "drop" else 0.0
@@ -278,7 +278,8 @@ def _fitted(columns, groups, declared, bounds, args):
         say(none)
         remarks.append(none)
     for warning in caught:
-        warnings.warn(warning.message, warning.category, stacklevel=2)
+        if not issubclass(warning.category, WeakGuaranteeWarning):  # `_total` judges all releases
+            warnings.warn(warning.message, warning.category, stacklevel=2)
     return model, remarks
 
 
@@ -297,6 +298,19 @@ def _with_table(model, encoder, missing):
     return replace(model.sketch_, table=table, left_out=model.left_out_)
 
 
+def _total(model, others):
+    """Return the guarantee of all releases; a weak one has caveats with its own numbers."""
+    from dataclasses import replace
+
+    from privclust.privacy.advice import WEAK, noted
+
+    before = [other for other in others if other]
+    total = before[0].compose(*before[1:], model.guarantee_) if before else model.guarantee_
+    caveats = [caveat for caveat in total.caveats if not caveat.startswith(WEAK)]
+    caveats = dict.fromkeys((*caveats, _UNREADABLE))
+    return noted(replace(total, caveats=tuple(caveats)), model._n_public)
+
+
 def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
     from dataclasses import replace
 
@@ -306,12 +320,7 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
 
     model, sketch = found
     paths = args.table, args.output, args.budget
-    guarantee = model.guarantee_
-    caveats = [*guarantee.caveats, _UNREADABLE]
-    guarantee = replace(guarantee, caveats=tuple(dict.fromkeys(caveats)))
-    before = [other for other in others if other]
-    if before:
-        guarantee = before[0].compose(*before[1:], guarantee)
+    guarantee = _total(model, others)
     say("estimating standard errors")
     clusters = TableClusters.of(
         encoder,

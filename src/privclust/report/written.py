@@ -15,12 +15,13 @@ import numpy as np
 
 from privclust.core.files import write_text
 from privclust.core.packages import require
+from privclust.core.printable import counted
 from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
 from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import clusters_in_words, guarantee_in_words
+from privclust.report.words import clusters_in_words, guarantee_in_words, weakness_in_words
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
@@ -103,6 +104,7 @@ def _report(
         has_both=bool(categories and numbers),
         has_marks=not clusters.is_reliable[clusters.is_detected].all(),
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
+        weakness=weakness_in_words(clusters.guarantee, clusters.n_rows),
         centers=_tables(
             clusters,
             [("share of rows", _weight), *((c.name, partial(_center, c)) for c in numbers)],
@@ -143,9 +145,8 @@ def _tables(clusters: TableClusters, columns: Sequence[tuple[str, _Cell]]) -> li
 def _size(clusters: TableClusters, is_number_given: bool | None) -> str:
     """Return sentences on the numbers of clusters and rows."""
     k, n = len(clusters.weights), clusters.n_records
-    what = "rows" if clusters.guarantee.unit == ROW else "persons"
-    words = f"{k} cluster{'' if k == 1 else 's'} of "
-    words += f"about {n:,.0f} {what}" if isinstance(n, float) else f"{n:,} {what}"
+    number = counted(n, "row" if clusters.guarantee.unit == ROW else "person")
+    words = f"{counted(k, 'cluster')} of {'about ' if isinstance(n, float) else ''}{number}"
     if clusters.n_rows is not None and clusters.n_rows != n:
         words += f"; the table has {clusters.n_rows:,}"
     words += "."

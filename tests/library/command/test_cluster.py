@@ -147,6 +147,40 @@ def test_a_huge_epsilon_has_its_report(table, tmp_path):
     assert "exp(1000)" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "reasons", "remedy"),
+    [
+        (10.1, 1e-6, ["an epsilon of 10.1"], "an epsilon of at most 10."),
+        (1, 0.01, ["a delta of 0.01 is at least one over"], "a delta far below one over"),
+        (100, 0.01, ["an epsilon of 100", "a delta of 0.01"], "epsilon of at most 10 and a delta"),
+        (1, 1e-6, [], ""),
+    ],
+)
+def test_a_weak_guarantee_is_called_weak_where_the_report_begins(
+    tmp_path, capsys, epsilon, delta, reasons, remedy
+):
+    """Also if only the sum over all releases is weak: counts of missing entries use a part."""
+    pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
+    lines = "".join(f"{20 + i % 60}\n" for i in range(344))
+    (tmp_path / "t.csv").write_text(f"age\n{lines}")
+    budget = ["--epsilon", epsilon, "--delta", delta, "--clusters", 1]
+    out = tmp_path / "out"
+    assert run(tmp_path / "t.csv", "--bounds", "age=0:110", *budget, "-o", out) == 0
+    err = capsys.readouterr().err
+    warned = re.findall(r"warning: (weak: .*?)(?:; weak: .*)?\n", err)
+    report, told = (out / "report.html").read_text(), (out / "guarantee.txt").read_text()
+    first = " ".join(re.findall(r"<p>(.*?)</p>", report, re.S)[0].split())
+    assert ("may be published" in first) == (not reasons)
+    assert ("This guarantee is weak" in first) == bool(reasons)
+    assert all(reason in first for reason in reasons)
+    assert remedy in first
+    assert told.count("weak: ") == len(reasons)  # each once, with the number of the total
+    assert len(warned) == bool(reasons)
+    assert all(f"note: {message}" in told for message in warned)
+    assert not re.search(r"\b1 rows", err + report)
+
+
 def test_counts_that_cannot_be_had_lose_no_cluster(table, tmp_path, capsys, monkeypatch):
     def fails(*_, **__):
         raise ValueError("no noise")
@@ -434,7 +468,7 @@ def test_a_check_spends_and_writes_nothing_and_shows_no_entry(tmp_path, capsys):
     assert "can be read with --decimal , --thousands ." in out
     assert "can be read with --date-format %d.%m.%Y" in out
     assert "unreadable, by form: '9.999,99' (1)" in out
-    assert "id: 1 rows without an ID" in out
+    assert "id: 1 row without an ID" in out
     assert "gold" not in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
     how = ["--decimal", ",", "--thousands", ".", "--date-format", "%d.%m.%Y"]
