@@ -204,10 +204,11 @@ def _private_bounds(columns, groups, declared, unknown, args):
         return None, declared
     import numpy as np
 
+    from privclust.core.packages import require
     from privclust.preprocessing import TableEncoder, private_bounds
 
     bounds = private_bounds(
-        np.column_stack([columns[name] for name in unknown]),
+        require("pyarrow", "tables").table({name: columns[name] for name in unknown}),
         *part_of_budget(args.epsilon, args.delta, args.private_bounds),
         groups=groups,
         neighbours=args.neighbours,

@@ -298,7 +298,12 @@ def test_arguments_that_do_not_go_together_are_refused(args, message, table, tmp
     ("args", "message"),
     [
         (["--bounds", "wage=0:1"], "has no column 'wage'"),
-        (["--bounds", "age=1:0"], "low < high"),
+        (
+            ["--bounds", "age=65:25"],
+            "column 'age': bounds must be numbers with low < high, got 65 and 25",
+        ),
+        (["--bounds", "age=6.5:6.5"], "low < high, got 6.5 and 6.5"),
+        (["--bounds", "since=2022-01-01:2021-01-01"], "low < high, got 2022-01-01 and 2021-01-01"),
         (["--bounds", "age=0:110", "--groups", "who"], "has no column 'who'"),
         (["--bounds", "age=0:110", "--clusters", "20000"], "n_clusters"),
         (["--columns", "plan", "--private-bounds"], "holds no numbers"),
@@ -492,6 +497,16 @@ def write_like(frame, path):
         table = table.set_column(places["plan"], "plan", table["plan"].dictionary_encode())
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table, max_chunksize=200)
+
+
+@pytest.mark.filterwarnings("default")
+def test_private_bounds_are_warned_of_by_name(tmp_path, capsys):
+    lines = "".join(f"{20 + i % 60},{i % 7 * 100},{i % 30}\n" for i in range(300))
+    (tmp_path / "t.csv").write_text(f"age,visits,kids\n{lines}")
+    how = ["--columns", "age,visits,kids", "--bounds", "age=0:110", "--private-bounds", 0.5]
+    budget = ["--epsilon", 1.5, "--delta", 1e-6, "--seed", 0, "--clusters", 1]
+    assert run(tmp_path / "t.csv", *how, *budget, "-o", tmp_path / "out") == 0
+    assert "bounds of columns 'visits', 'kids' may exclude" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("id_type", [str, float])
