@@ -187,6 +187,11 @@ def test_the_readme_alone_counts_the_papers():
     assert len(counted.findall(TEXT)) == 1
 
 
+def test_the_readme_is_read_in_a_minute():
+    assert len(TEXT.splitlines()) <= 130
+    assert "not for fewer than about 1,000 rows" in FLAT
+
+
 def test_what_the_readme_links_to_is_there():
     links = re.findall(r"\]\(([^)]*)\)", TEXT)
     assert len(links) > 10

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privclust.command.output import print_result
+from privclust.core.printable import counted
 from privclust.preprocessing import TableEncoder
 from privclust.records.cells import seconds
 from privclust.records.columns import Column
@@ -92,11 +93,11 @@ def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | Non
             of_column.add(part[name])
         if groups:
             n_nobody += part[groups].keys().count(None)
-    lines = ["for you, not for release: exact numbers of the table", f"{n_rows:,} rows"]
+    lines = ["for you, not for release: exact numbers of the table", counted(n_rows, "row")]
     for name, of_column in seen.items():
         lines += of_column.lines(name, n_rows)
     if groups:
-        lines.append(f"{groups}: {n_nobody:,} rows without an ID")
+        lines.append(f"{groups}: {counted(n_nobody, 'row')} without an ID")
     print_result("\n".join(lines) + "\n")
 
 

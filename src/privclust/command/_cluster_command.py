@@ -172,7 +172,7 @@ def _read(table, args, declared: dict[str, Any]):
     def encoded(name, part):
         """Return the coordinates of a column (n, width) of float32, or its numbers."""
         if declared[name] is None:
-            return column_of(part[name]).numbers()
+            return part[name].numbers()
         encoder = TableEncoder({name: declared[name]}, missing=args.missing)
         return encoder.transform(part).astype(np.float32)
 
@@ -191,7 +191,7 @@ def _read(table, args, declared: dict[str, Any]):
     if not any(len(part[name]) for part in parts for name in part):
         if args.neighbours == "replace_one":
             raise ValueError(f"{args.table}: has no rows")
-        nothing: dict[str, list] = {name: [] for name in declared}
+        nothing = dict.fromkeys(declared, column_of([]))
         parts = [{name: encoded(name, nothing) for name in declared}]
         unread = [np.hstack(every.unread(nothing))]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in declared}
@@ -204,10 +204,11 @@ def _private_bounds(columns, groups, declared, unknown, args):
         return None, declared
     import numpy as np
 
+    from privclust.core.packages import require
     from privclust.preprocessing import TableEncoder, private_bounds
 
     bounds = private_bounds(
-        np.column_stack([columns[name] for name in unknown]),
+        require("pyarrow", "tables").table({name: columns[name] for name in unknown}),
         *part_of_budget(args.epsilon, args.delta, args.private_bounds),
         groups=groups,
         neighbours=args.neighbours,
@@ -254,7 +255,7 @@ def _fitted(columns, groups, declared, bounds, args):
 
     from privclust.kmeans import CompressiveKMeans
     from privclust.preprocessing import TableEncoder
-    from privclust.privacy import NoiseWarning
+    from privclust.privacy import NoiseWarning, WeakGuaranteeWarning
 
     share = 1.0 - (0.0 if bounds is None else args.private_bounds)
     share -= MISSING_SHARE if args.missing == "drop" else 0.0
@@ -278,7 +279,8 @@ def _fitted(columns, groups, declared, bounds, args):
         say(none)
         remarks.append(none)
     for warning in caught:
-        warnings.warn(warning.message, warning.category, stacklevel=2)
+        if not issubclass(warning.category, WeakGuaranteeWarning):  # `_total` judges all releases
+            warnings.warn(warning.message, warning.category, stacklevel=2)
     return model, remarks
 
 
@@ -297,6 +299,19 @@ def _with_table(model, encoder, missing):
     return replace(model.sketch_, table=table, left_out=model.left_out_)
 
 
+def _total(model, others):
+    """Return the guarantee of all releases; a weak one has caveats with its own numbers."""
+    from dataclasses import replace
+
+    from privclust.privacy.advice import WEAK, noted
+
+    before = [other for other in others if other]
+    total = before[0].compose(*before[1:], model.guarantee_) if before else model.guarantee_
+    caveats = [caveat for caveat in total.caveats if not caveat.startswith(WEAK)]
+    caveats = dict.fromkeys((*caveats, _UNREADABLE))
+    return noted(replace(total, caveats=tuple(caveats)), model._n_public)
+
+
 def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
     from dataclasses import replace
 
@@ -306,12 +321,7 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
 
     model, sketch = found
     paths = args.table, args.output, args.budget
-    guarantee = model.guarantee_
-    caveats = [*guarantee.caveats, _UNREADABLE]
-    guarantee = replace(guarantee, caveats=tuple(dict.fromkeys(caveats)))
-    before = [other for other in others if other]
-    if before:
-        guarantee = before[0].compose(*before[1:], guarantee)
+    guarantee = _total(model, others)
     say("estimating standard errors")
     clusters = TableClusters.of(
         encoder,

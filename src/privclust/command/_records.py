@@ -71,10 +71,8 @@ def _declared_records(path: str, args, encoder, groups: str | None) -> Records:
         table.check_kind(groups, "persons")
 
     def pieces() -> Iterator[Piece]:
-        from privclust.records.columns import column_of
-
         for part in table.columns(reads):
-            persons = column_of(part[groups]).keys() if groups else None
+            persons = part[groups].keys() if groups else None
             yield Piece(encoder.transform(part), persons, encoder.unread(part))
 
     return Records(str(path), len(encoder.bounds_[0]), table.n_rows, tuple(reads), pieces)

@@ -37,7 +37,7 @@ def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
 
 
 def number(text: str) -> float:
-    """A finite number."""
+    """Return the number in a text; an ArgumentTypeError unless it is finite."""
     try:
         value = float(text)
     except ValueError:
@@ -91,7 +91,7 @@ def delimiter(text: str) -> str:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names between commas."""
+    """Return the names in a text, divided by commas; an ArgumentTypeError for an empty one."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
         raise argparse.ArgumentTypeError(f"must be names between commas, got {text!r}")
@@ -122,7 +122,7 @@ def add_groups(add: Callable[..., Any], more: str = "") -> None:
 def add_neighbours(
     add: Callable[..., Any], more: str = "", default: str | None = "replace_one"
 ) -> None:
-    """Add the neighbouring relation."""
+    """Add ``--neighbours``; `more` is appended to the help of ``add_remove``."""
     add(
         "--neighbours",
         choices=("replace_one", "add_remove"),
@@ -140,5 +140,5 @@ def add_epsilon_and_delta(add: Callable[..., Any], *, required: bool, delta: str
 
 
 def add_ledger(add: Callable[..., Any]) -> None:
-    """Add the ledger file."""
+    """Add ``--budget``: the ledger from which releases are charged."""
     add("--budget", metavar="FILE", help="ledger to charge (privclust.privacy.Budget.open)")

@@ -116,7 +116,7 @@ class FixedPoint:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
+        """Shape of the array of numbers, not of its bits."""
         return self.integers.shape
 
     def __getitem__(self, key: Any) -> FixedPoint:

@@ -22,6 +22,17 @@ def printable(text: str) -> str:
     )
 
 
+def counted(number: float, thing: str) -> str:
+    """Return a number, rounded to an integer, with its noun.
+
+    Examples
+    --------
+    >>> counted(1.2, "row"), counted(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{number:,.0f} {thing}{'' if round(number) == 1 else 's'}"
+
+
 def excerpt(value: object) -> str:
     """Return the printable text of a value, cut after 200 characters."""
     text = str(value)

@@ -136,7 +136,7 @@ def residual_and_gradient(weights, centers, variances, shared, problem, gradient
 
 @part(fastmath=True)
 def _residual_and_gradient(weights, centers, variances, shared, problem, gradients):
-    """Compute `residual_and_gradient` inside kernels."""
+    """Do the work of `residual_and_gradient`, as a part of other kernels."""
     turns, squares, real, imaginary = problem
     by_weight, by_center, by_variance = gradients
     n_features, size = turns.shape
@@ -204,7 +204,7 @@ def unpacked(point, n_atoms, n_features, log_low, log_high):
 
 @part()
 def _unpacked(point, n_atoms, n_features, log_low, log_high):
-    """Compute `unpacked` inside kernels."""
+    """Do the work of `unpacked`, as a part of other kernels."""
     weights, centers = np.empty(n_atoms), np.empty((n_atoms, n_features))
     variances, logistic = np.empty(n_atoms), np.empty(n_atoms)
     first = n_atoms * (1 + n_features)  # place of the first variance

@@ -1,4 +1,4 @@
-"""Random projections with noise."""
+"""Rows along public random directions, each with noise of its own."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class ImageList(Sequence[Any]):
 
 
 class _Encoded(Sequence[bytes]):
-    """Concatenated files, as bytes."""
+    """The bytes of each of the files that are stored one after another in an array."""
 
     def __init__(self, content: np.ndarray, offsets: np.ndarray) -> None:
         self._content, self._offsets = content, offsets

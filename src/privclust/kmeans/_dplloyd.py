@@ -83,7 +83,7 @@ class _Cube:
 
     @cached_property
     def offset(self):
-        """Origin of the rows."""
+        """The point of the box that becomes the origin of the cube: its center."""
         return self.box.center
 
     @cached_property

@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def median(self) -> float:
-        """The median error."""
+        """The median of `errors`: half of the simulated fits were better."""
         return float(np.median(self.errors))
 
     @property

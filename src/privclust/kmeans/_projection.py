@@ -20,7 +20,7 @@ class Projection:
 
     @classmethod
     def drawn(cls, middle: np.ndarray, n_directions: int, rng: np.random.Generator) -> Self:
-        """Draw uniform directions."""
+        """Return a map along orthonormal directions of a uniformly random subspace."""
         basis = np.linalg.qr(rng.standard_normal((len(middle), n_directions)))[0]
         return cls(np.ascontiguousarray(basis), middle)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from privclust.core.fixed_point import SUM_BITS, FixedPoint
 from privclust.core.hints import RandomState
+from privclust.core.printable import excerpt
 from privclust.core.validation import UNUSED_DELTA, check_real
 from privclust.privacy import Guarantee, Neighbours, Sensitivity, is_seeded, noise_source
 from privclust.privacy.budget import charge
@@ -19,6 +20,7 @@ from privclust.privacy.estimator import OF_LISTS
 from privclust.privacy.groups import GROUP, ROW, Groups
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.measurements import Gaussian, Laplace, gaussian_share
+from privclust.records.columns import columns_of, is_frame
 from privclust.records.errors import ReadingError
 from privclust.records.matrix import numbers_of_table
 
@@ -119,6 +121,7 @@ def private_bounds(
     ([16.0, 4096.0], [95.0, 69240.0])
     """
     caveats = (OF_LISTS,) if isinstance(X, (list, tuple)) else ()
+    names = [repr(excerpt(name)) for name, _ in columns_of(X)] if is_frame(X) else None
     X = _checked(X)
     check_real("epsilon", epsilon)
     UNUSED_DELTA("delta", delta, {})
@@ -153,15 +156,21 @@ def private_bounds(
     is_detected = np.isfinite(low)
     hidden = np.flatnonzero(~is_detected)
     if len(hidden):
-        columns = ", ".join(map(str, hidden))
-        warn_of_noise(f"noise hides the bounds of columns {columns} (counted from 0)")
+        warn_of_noise(f"noise hides the bounds of {_listed(hidden, names)}")
     if len(short := np.flatnonzero(is_detected & (of_rows > _MUCH))):
-        columns, part = ", ".join(map(str, short)), of_rows[short].max()
         warn_of_noise(
-            f"bounds of columns {columns} (counted from 0) may exclude a part of the rows, if no "
-            f"interval between powers of two has {part:.0%} of them: declare known bounds instead"
+            f"bounds of {_listed(short, names)} may exclude a part of the rows, if no interval "
+            f"between powers of two has {of_rows[short].max():.0%} of them: declare known bounds "
+            "instead"
         )
     return PrivateBounds(low, high, is_detected, guarantee)
+
+
+def _listed(places: np.ndarray, names: Sequence[str] | None) -> str:
+    """Return columns by name, or by number if they have no names."""
+    shown = ", ".join(str(j) if names is None else names[j] for j in places)
+    word = "column" if len(places) == 1 else "columns"
+    return f"{word} {shown}" if names is not None else f"{word} {shown} (counted from 0)"
 
 
 def _checked(X: ArrayLike) -> np.ndarray:

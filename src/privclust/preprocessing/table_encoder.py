@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from privclust.core.printable import excerpt
 from privclust.core.validation import check_parameters
 from privclust.records.cells import seconds
 from privclust.records.columns import Column, column_of
@@ -300,7 +301,9 @@ def _part(name: str, declared: Any) -> _Numbers | _Categories:
         ) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         kind = "dates" if is_date else "numbers"
-        raise ValueError(f"column {name!r}: bounds must be {kind} with low < high")
+        ends = declared if is_date else [f"{end:.15g}" for end in (low, high)]
+        got = " and ".join(map(excerpt, ends))  # bounds are public
+        raise ValueError(f"column {name!r}: bounds must be {kind} with low < high, got {got}")
     return _Numbers(name, low, high, is_date)
 
 

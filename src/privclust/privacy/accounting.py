@@ -176,7 +176,7 @@ def check_delta(delta: float) -> None:
 
 
 def check_budget(epsilon: float, delta: float) -> None:
-    """Check epsilon and delta."""
+    """Raise a ValueError unless epsilon is above 0 and delta lies in (0, 1)."""
     check_epsilon(epsilon)
     check_delta(delta)
 

@@ -11,6 +11,8 @@ EXAMPLE_DELTA = 1e-6
 """The delta of advice in warnings on smaller noise."""
 LARGEST_EPSILON = 10.0
 """A guarantee with a larger epsilon is called weak."""
+WEAK = "weak: "
+"""The beginning of the caveats of a weak guarantee."""
 _USUAL_EPSILONS = 1e-3, 1e2  # for which they do
 
 
@@ -32,6 +34,20 @@ def less_noise(ratio: float, how: str) -> str:
     return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""
 
 
+def weak_parameters(guarantee: Guarantee, n_records: int | None) -> tuple[bool, bool]:
+    """Return whether epsilon is above `LARGEST_EPSILON`, and delta at least one over `n_records`.
+
+    Examples
+    --------
+    >>> weak_parameters(Guarantee("approximate", "replace-one", epsilon=1.0, delta=0.01), 100)
+    (False, True)
+    """
+    if guarantee.definition not in ("pure", "approximate"):
+        return False, False
+    is_large = n_records is not None and guarantee.delta * max(n_records, 1) >= 1.0
+    return guarantee.epsilon > LARGEST_EPSILON, is_large
+
+
 def noted(guarantee: Guarantee, n_records: int | None) -> Guarantee:
     """Return a guarantee with caveats if it is weak, and warn.
 
@@ -51,17 +67,16 @@ def noted(guarantee: Guarantee, n_records: int | None) -> Guarantee:
     -----
     WeakGuaranteeWarning
     """
-    if guarantee.definition not in ("pure", "approximate"):
-        return guarantee
     epsilon, delta, points = guarantee.epsilon, guarantee.delta, []
-    if epsilon > LARGEST_EPSILON:
+    is_weak_epsilon, is_weak_delta = weak_parameters(guarantee, n_records)
+    if is_weak_epsilon:
         points.append(
-            f"weak: an epsilon of {epsilon:.4g} allows the probability of any outcome to grow by a "
+            f"{WEAK}an epsilon of {epsilon:.4g} allows the probability of any outcome to grow by a "
             f"factor of e^{epsilon:.4g} with one record; below {LARGEST_EPSILON:g} is usual"
         )
-    if n_records is not None and delta * max(n_records, 1) >= 1.0:
+    if is_weak_delta:
         points.append(
-            f"weak: a delta of {delta:g} is at least one over the {n_records:,} records: "
+            f"{WEAK}a delta of {delta:g} is at least one over the {n_records:,} records: "
             "publishing one record as it is would be allowed"
         )
     if not points:

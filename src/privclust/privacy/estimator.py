@@ -186,7 +186,7 @@ class PrivateEstimator:
         raise NotImplementedError
 
     def _relation(self) -> Neighbours:
-        """Return the neighbouring relation."""
+        """Return the relation of the parameter `neighbours`; replace-one if there is none."""
         return Neighbours.of(getattr(self, "neighbours", Neighbours.REPLACE_ONE))
 
     def _checked_records(
@@ -241,7 +241,7 @@ class PrivateEstimator:
         return left_out
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all released attributes."""
+        """Return the attributes for a pickle: without those that the guarantee does not cover."""
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
 

@@ -166,7 +166,7 @@ class RowReader:
         return column_of(part[self.groups]).keys(), is_counted
 
     def rows(self, part: Any) -> np.ndarray:
-        """Return only the rows."""
+        """Return the rows (n, n_features) of a part, without the sizes of groups."""
         if takes_tables(self.encoder):
             rows = self.encoder.transform(part)
         else:

@@ -61,7 +61,7 @@ class Column:
         return len(self.cells)
 
     def cell(self, at: int) -> Any:
-        """Return one cell."""
+        """Return one cell as an object of Python or NumPy, by its row."""
         if isinstance(self.cells, np.ndarray | list):
             return self.cells[at]
         return _objects(self.cells.slice(at, 1))[0]

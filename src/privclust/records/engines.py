@@ -88,7 +88,7 @@ class _Counted:
 
     @classmethod
     def of(cls, frame: Any, reader: RowReader, secret: bytes) -> Self:
-        """Count one partition."""
+        """Count the labels of one partition, with a digest that identifies it."""
         counts = LabelCounts(map(reader.persons, _pieces(frame, reader)), secret)
         return cls(counts, [(counts.digest(), len(frame))])
 
@@ -202,7 +202,7 @@ def _with_keys(frame: Any, label: Any, reader: RowReader) -> Any:
     from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
     def keyed(batches: Any) -> Iterator[Any]:
-        """Return batches with keys."""
+        """Yield each batch with keys in place of labels, and with the column ``is_counted``."""
         import pyarrow
 
         for batch in batches:

@@ -26,7 +26,7 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.records.arrow import check_columns
-from privclust.records.columns import Column, check_kind, column_of_texts, kind_of_arrow
+from privclust.records.columns import Column, check_kind, column_of, column_of_texts, kind_of_arrow
 from privclust.records.errors import ReadingError
 from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
 from privclust.records.notation import USUAL, Notation
@@ -67,7 +67,7 @@ class TableFile(ABC):
         """Yield parts of at most `n_rows` rows, with ``len(part)`` and ``part[name]``."""
 
     def columns(self, names: Iterable[str]) -> Iterator[Any]:
-        """Yield parts with these columns.
+        """Yield parts with these columns: ``len(part)``, and each ``part[name]`` a `Column`.
 
         Raises
         ------
@@ -76,7 +76,11 @@ class TableFile(ABC):
         """
         names = list(dict.fromkeys(names))
         self.check_names(names)
-        return reworded(self.path, self.batches(names))
+        parts = (
+            _Part({name: column_of(part[name]) for name in names}, len(part))
+            for part in self.batches(names)
+        )
+        return reworded(self.path, parts)
 
     def check_names(self, names: Sequence[str]) -> None:
         """Raise a ReadingError for a column that is missing or occurs twice."""
@@ -187,8 +191,8 @@ class _ArrowFile(TableFile):
 
 
 @dataclass(frozen=True)
-class _Lines:
-    """Columns of some lines of a text."""
+class _Part:
+    """Columns of some rows of a table."""
 
     columns: Mapping[str, Column]
     n_rows: int
@@ -254,14 +258,14 @@ class TextFile(TableFile):
             while len(part := self._part(itertools.islice(file, n_lines), places)):
                 yield part
 
-    def _part(self, lines: Iterable[str], places: Mapping[str, int]) -> _Lines:
+    def _part(self, lines: Iterable[str], places: Mapping[str, int]) -> _Part:
         """Return columns of lines by their places, as texts of Arrow."""
         pyarrow = require("pyarrow", "CSV files")
         rows, columns = [self._fields(line) for line in lines], {}
         for name, place in places.items():
             texts = pyarrow.array([row[place] for row in rows], pyarrow.string())
             columns[name] = column_of_texts(texts, self._notation)
-        return _Lines(columns, len(rows))
+        return _Part(columns, len(rows))
 
     def _fields(self, line: str) -> list[str]:
         """Return as many fields of a line as the header has."""

@@ -22,7 +22,7 @@ from privclust.records.engines import State, added, dask_total, spark_total
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
-from privclust.records.table_files import open_table, worded
+from privclust.records.table_files import open_table, reworded, worded
 
 _BUFFER_BYTES = 1 << 20  # bytes of a file read at a time
 _TAKEN = (
@@ -226,7 +226,8 @@ def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
         with worded(table.path):
             readers.append(reading.for_schema(table.schema))
     for table, reader in zip(tables, readers, strict=True):
-        for part in table.columns(reader.reads):
+        names = list(dict.fromkeys(reader.reads))
+        for part in reworded(table.path, table.batches(names)):  # as an encoder of a user reads it
             yield reader, iter([part])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from privclust.core.printable import counted
 from privclust.privacy import NoisyCount
 from privclust.privacy.groups import GROUP, ROW
 from privclust.sketches import Sketch
@@ -29,7 +30,8 @@ def missing_remarks(sketch: Sketch) -> list[str]:
         One sentence for each kind of number above three deviations of its noise, or one that there
         is none.
     """
-    table, what = sketch.table, "persons" if sketch.unit == GROUP else "rows"
+    table, thing = sketch.table, "person" if sketch.unit == GROUP else "row"
+    what = f"{thing}s"
     if table is None or table.counts is None:
         return []
     left_out, deviation = float(sketch.n_left_out), 0.0
@@ -64,17 +66,17 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     if total or remarks:
         return [*total, *remarks]
     if is_total:
-        return [_nothing_found(left_out + _DEVIATIONS * deviation, n, what, "")]
-    return [_nothing_found(_DEVIATIONS * table.deviation, n, what, " in each column")]
+        return [_nothing_found(left_out + _DEVIATIONS * deviation, n, thing, "")]
+    return [_nothing_found(_DEVIATIONS * table.deviation, n, thing, " in each column")]
 
 
-def _nothing_found(most: float, n: float, what: str, where: str) -> str:
+def _nothing_found(most: float, n: float, thing: str, where: str) -> str:
     """Return a sentence for no number above its noise, which hides up to `most`."""
     if not most:
-        return f"no entry is missing in any of the {what}"
+        return f"no entry is missing in any of the {thing}s"
     if (rounded := _round_up(most)) >= n:
-        return f"the number of {what} with missing entries cannot be distinguished from noise"
-    return f"no missing entries were found; noise may hide up to about {rounded:,} {what}{where}"
+        return f"the number of {thing}s with missing entries cannot be distinguished from noise"
+    return f"no missing entries were found; noise may hide up to about {counted(rounded, thing)}{where}"
 
 
 def _kind(ends: Any) -> str:

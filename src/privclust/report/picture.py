@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from privclust.report.coordinate import DATE, SHARE, Coordinate
@@ -20,8 +21,8 @@ from privclust.report.table_clusters import TableClusters
 _MOST_COLUMNS = 5  # columns shown in pairs: those that separate clusters best
 _MOST_CATEGORIES = 6  # categories of a column; others are drawn as one
 _PANELS_IN_ROW = 3
+_MANY = 40  # clusters, of which some numbers may find no place in a panel
 _FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # range of Matplotlib's dates: years 1 to 9999
-_NEAR = 0.06  # fraction of an axis: numbers of closer clusters are written side by side
 _LARGEST, _SMALLEST = 700.0, 30.0  # areas of markers, in squared points
 
 
@@ -51,6 +52,9 @@ def _drawn(clusters: TableClusters, pairs: Any, categories: Any) -> Figure:
         _draw_shares(axes, clusters, column)
     for axes in panels:
         axes.set_axis_off()
+    figure.draw_without_rendering()  # gives the panels their sizes
+    for axes in figure.axes:
+        _place_numbers(axes, on_centers=not _has_spreads(clusters))
     return figure
 
 
@@ -74,6 +78,8 @@ def caption(clusters: TableClusters) -> str:
         words += " Filled bars show the shares of categories in each cluster."
     if len(numbers) > _MOST_COLUMNS:
         words += f" Drawn are the {_MOST_COLUMNS} columns that separate the clusters best."
+    if clusters.is_detected.sum() > _MANY:
+        words += " Numbers that find no place are left out."
     n_hidden = int((~clusters.is_detected).sum())
     if n_hidden:
         are = "cluster is" if n_hidden == 1 else "clusters are"
@@ -146,36 +152,52 @@ def _draw_bars(
 
 
 def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
-    """Draw the numbers of clusters near their centers; on discs if spreads are not known."""
-    sizes, shown = _sizes(clusters), np.flatnonzero(clusters.is_detected)
-    how: dict[str, Any] = {"xytext": (5, 4), "textcoords": "offset points"}
-    if not _has_spreads(clusters):
-        how = {"ha": "center", "va": "center"}
-        for j in shown:
+    """Draw the numbers of clusters at their centers; on discs if spreads are not known."""
+    sizes, has_spreads = _sizes(clusters), _has_spreads(clusters)
+    for j in np.flatnonzero(clusters.is_detected):
+        if not has_spreads:
             axes.scatter(x[j], y[j], s=sizes[j], color=_colour(j), alpha=0.35, linewidths=0)
-    for together in _together(x, y, shown):
-        label = ", ".join(str(j + 1) for j in together)
-        place = x[together].mean(), y[together].mean()
-        axes.annotate(label, place, fontweight="bold", fontsize=9, **how)
+        axes.annotate(
+            str(j + 1),
+            (x[j], y[j]),
+            xytext=(0, 0),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontweight="bold",
+            fontsize=9,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": "grey", "shrinkB": 2.0},
+        ).set_in_layout(False)  # axes keep their size when numbers are moved
 
 
-def _together(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> list[list[int]]:
-    """Return the clusters of each label: numbers that would overlap share a label."""
-    if not len(shown):
-        return []
-    points = np.column_stack([x, y])[shown]
-    extent = np.ptp(points, axis=0)
-    points = points / np.where(extent > 0, extent, 1.0)
-    labels: list[list[int]] = []
-    firsts: list[np.ndarray] = []
-    for j, point in zip(shown, points, strict=True):
-        near = [i for i, first in enumerate(firsts) if np.abs(first - point).max() < _NEAR]
-        if near:
-            labels[near[0]].append(int(j))
-        else:
-            labels.append([int(j)])
-            firsts.append(point)
-    return labels
+def _place_numbers(axes: Axes, on_centers: bool) -> None:
+    """Move each number to the free place nearest to its center, with a line if that is far.
+
+    A place is free if the number overlaps no earlier one and no center. Without a free place in the
+    panel a number is left out.
+    """
+    numbers: list[Any] = list(axes.texts)
+    centers = axes.transData.transform([number.xy for number in numbers]).reshape(-1, 2)
+    point = axes.get_figure(root=True).dpi / 72.0
+    taken = [] if on_centers else [np.concatenate([c - point, c + point]) for c in centers]
+    (left, bottom), (right, top) = axes.bbox.get_points()
+    radii = np.repeat(point * np.array([*([0.0] if on_centers else []), *range(3, 250, 3)]), 16)
+    angles = np.resize(np.pi * (0.25 + np.arange(16) / 8.0), len(radii))
+    for number, center in zip(numbers, centers, strict=True):
+        box = Text.get_window_extent(number)  # that of the annotation has its line, too
+        half = np.array([box.width, box.height]) / 2.0
+        away = np.column_stack([np.cos(angles), np.sin(angles)])
+        moves = away * (radii[:, None] + half * (radii[:, None] > 0.0))
+        low, high = center + moves - half - point, center + moves + half + point
+        is_free = np.all((low > (left, bottom)) & (high < (right, top)), axis=1)
+        for other in taken:
+            is_free &= np.any((low >= other[2:]) | (high <= other[:2]), axis=1)
+        first = int(is_free.argmax())
+        number.set_visible(bool(is_free[first]))
+        number.set_position(tuple(moves[first] / point))
+        number.arrow_patch.set_visible(bool(radii[first] > 6.0 * point))
+        if is_free[first]:
+            taken.append(np.concatenate([low[first], high[first]]))
 
 
 def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from privclust import __version__
 from privclust.privacy import Guarantee
+from privclust.privacy.advice import LARGEST_EPSILON, weak_parameters
 from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, SHARE, WIDTH_95, Coordinate
 from privclust.report.table_clusters import TableClusters
@@ -100,6 +101,44 @@ def _factor(epsilon: float) -> str:
         return f"{_rounded_up(math.exp(epsilon), 6 if epsilon < 0.1 else 3):,f}"
     # the factor would be too long to read, or look like 1; it overflows from 710 on
     return f"exp({float(_rounded_up(epsilon, 4)):.4g})"
+
+
+def weakness_in_words(guarantee: Guarantee, n_rows: int | None) -> str:
+    """Return why a guarantee is weak and what to do about it; empty if it is not weak.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    n_rows : int or None
+        The number of rows, if it is public.
+
+    Examples
+    --------
+    >>> said = weakness_in_words(Guarantee("pure", "replace-one", epsilon=40.0), 1000)
+    >>> said.partition(",")[0]
+    'This guarantee is weak: with an epsilon of 40'
+    """
+    is_weak_epsilon, is_weak_delta = weak_parameters(guarantee, n_rows)
+    thing = "one row" if guarantee.unit == ROW else "one person"
+    why, how = [], []
+    if is_weak_epsilon:
+        why.append(
+            f"with an epsilon of {guarantee.epsilon:.4g}, these files may reveal almost everything "
+            f"about {thing}"
+        )
+        how.append(f"an epsilon of at most {LARGEST_EPSILON:g}")
+    if is_weak_delta:
+        why.append(
+            f"a delta of {guarantee.delta:g} is at least one over the number of rows, and would "
+            "allow one row to be published as it is"
+        )
+        how.append("a delta far below one over the number of rows")
+    if not why:
+        return ""
+    return (
+        f"This guarantee is weak: {'; '.join(why)}. Keep these files as the table itself. For "
+        f"files to publish, run again with {' and '.join(how)}."
+    )
 
 
 def _rounded_up(value: float, digits: int) -> Decimal:

@@ -15,12 +15,18 @@ import numpy as np
 
 from privclust.core.files import write_text
 from privclust.core.packages import require
+from privclust.core.printable import counted
 from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
 from privclust.report.figures import save_figure, text_style
 from privclust.report.picture import caption, picture
 from privclust.report.table_clusters import TableClusters
-from privclust.report.words import clusters_in_words, five_rows_in_words, guarantee_in_words
+from privclust.report.words import (
+    clusters_in_words,
+    five_rows_in_words,
+    guarantee_in_words,
+    weakness_in_words,
+)
 
 NAMES = (
     *("centers.csv", "clusters.json", "clusters.svg"),
@@ -105,6 +111,7 @@ def _report(
         reliable=_reliable(clusters),
         of_five=five_rows_in_words(clusters.guarantee) if clusters.is_private else "",
         promise=guarantee_in_words(clusters.guarantee) if clusters.is_private else "",
+        weakness=weakness_in_words(clusters.guarantee, clusters.n_rows),
         centers=_tables(
             clusters,
             [("share of rows", _weight), *((c.name, partial(_center, c)) for c in numbers)],
@@ -145,13 +152,13 @@ def _tables(clusters: TableClusters, columns: Sequence[tuple[str, _Cell]]) -> li
 def _size(clusters: TableClusters, is_number_given: bool | None) -> str:
     """Return sentences on the numbers of clusters and rows."""
     k, n = len(clusters.weights), clusters.n_records
-    what = "rows" if clusters.guarantee.unit == ROW else "persons"
-    words = f"{n:,}"
+    what = "row" if clusters.guarantee.unit == ROW else "person"
+    words = counted(n, what)
     if isinstance(n, float):  # noisy: to four digits
-        words = f"About {round(n, min(4 - len(f'{n:.0f}'), 0)):,.0f}"
+        words = f"About {counted(round(n, min(4 - len(f'{n:.0f}'), 0)), what)}"
     if clusters.n_rows is not None and clusters.n_rows != n:
         words += f" of {clusters.n_rows:,}"
-    words += f" {what} in {k} cluster{'' if k == 1 else 's'}."
+    words += f" in {counted(k, 'cluster')}."
     if is_number_given is not None:
         how = "The user chose" if is_number_given else "The best fit to the data has"
         words += f" {how} this number of clusters."

@@ -1,4 +1,4 @@
-"""Correlation-adaptive subspace segmentation."""
+"""Correlation-adaptive subspace segmentation (CASS): a trace lasso for each row."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class _Columns:
         return max_iter, n_open
 
     def _dual(self):
-        """Return u."""
+        """Return the dual variables: y clipped to the threshold, except each row's own entry."""
         limit = self.threshold[:, None]
         u = np.clip(self.y, -limit, limit)
         own = np.arange(self.tasks.size), self.tasks

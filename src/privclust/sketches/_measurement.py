@@ -29,7 +29,7 @@ class SketchMeasurement:
 
     @property
     def relation(self) -> Neighbours:
-        """The neighbour relation."""
+        """The neighbour relation for which the sensitivity of the noise holds."""
         return self.noise.sensitivity.relation
 
     def promise(self, *, seeded: bool = False, unit: str = ROW) -> Guarantee:

@@ -374,7 +374,7 @@ class MomentSketch(BaseSketch):
 
     @property
     def key(self) -> str:
-        """SHA-256 of the moments."""
+        """SHA-256 of the values of all moments, which identifies this sketch."""
         sha = hashlib.sha256()
         for values in self.moments.values():
             sha.update(values.astype("<f8").tobytes())

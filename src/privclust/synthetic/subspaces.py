@@ -1,4 +1,4 @@
-"""Points on random subspaces."""
+"""Synthetic rows on or near random subspaces, with their true labels."""
 
 from __future__ import annotations
 

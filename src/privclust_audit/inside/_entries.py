@@ -30,7 +30,7 @@ Written = Callable[[tuple[Any, ...], bool], tuple[Any, ...]]
 
 
 def as_they_are(arguments: tuple[Any, ...], is_neighbour: bool) -> tuple[Any, ...]:
-    """Return arguments unchanged."""
+    """Return the arguments of a fit unchanged, for rows without unusual entries."""
     return arguments
 
 

@@ -48,7 +48,7 @@ def is_estimator(output: Any) -> bool:
 
 
 class _Missing:
-    """A missing attribute."""
+    """Stands for an attribute that one of two compared objects lacks."""
 
 
 _MISSING = _Missing()

@@ -48,7 +48,7 @@ class Ground:
 
     @property
     def n_features(self) -> int:
-        """d."""
+        """The number of entries of a row."""
         return len(self.low)
 
     def holds(self, records: Records) -> bool:

@@ -1,4 +1,4 @@
-"""Segmentation methods by name."""
+"""Segmentation methods by name, with their settings in this paper."""
 
 from __future__ import annotations
 

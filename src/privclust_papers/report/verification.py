@@ -41,7 +41,7 @@ _AGREE = (SAME, EQUAL, CLOSE)
 
 @dataclass(frozen=True)
 class Draw:
-    """Jobs to repeat."""
+    """The jobs of a crate that a verification repeats, and those that it leaves out."""
 
     drawn: tuple[Job, ...]  # in the order of drawing
     needed: tuple[Job, ...]  # jobs before them, if their results are not in the crate
@@ -50,7 +50,7 @@ class Draw:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs to repeat."""
+        """The drawn jobs, and those on which they depend."""
         return (*self.drawn, *self.needed)
 
 

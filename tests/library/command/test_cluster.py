@@ -19,6 +19,8 @@ from privclust.preprocessing import TableEncoder
 from privclust.privacy import Budget, Guarantee
 from privclust.sketches import Sketch
 
+pa = pytest.importorskip("pyarrow")
+
 DECLARED = [
     *("--bounds", "age=0:110,income=0:200000", "since=2020-01-01:2024-12-31"),
     *("--categories", "plan=basic:plus:pro"),
@@ -145,6 +147,40 @@ def test_a_huge_epsilon_has_its_report(table, tmp_path):
     assert "exp(1000)" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "reasons", "remedy"),
+    [
+        (10.1, 1e-6, ["an epsilon of 10.1"], "an epsilon of at most 10."),
+        (1, 0.01, ["a delta of 0.01 is at least one over"], "a delta far below one over"),
+        (100, 0.01, ["an epsilon of 100", "a delta of 0.01"], "epsilon of at most 10 and a delta"),
+        (1, 1e-6, [], ""),
+    ],
+)
+def test_a_weak_guarantee_is_called_weak_where_the_report_begins(
+    tmp_path, capsys, epsilon, delta, reasons, remedy
+):
+    """Also if only the sum over all releases is weak: counts of missing entries use a part."""
+    pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
+    lines = "".join(f"{20 + i % 60}\n" for i in range(344))
+    (tmp_path / "t.csv").write_text(f"age\n{lines}")
+    budget = ["--epsilon", epsilon, "--delta", delta, "--clusters", 1]
+    out = tmp_path / "out"
+    assert run(tmp_path / "t.csv", "--bounds", "age=0:110", *budget, "-o", out) == 0
+    err = capsys.readouterr().err
+    warned = re.findall(r"warning: (weak: .*?)(?:; weak: .*)?\n", err)
+    report, told = (out / "report.html").read_text(), (out / "guarantee.txt").read_text()
+    first = " ".join(re.findall(r"<p>(.*?)</p>", report, re.S)[0].split())
+    assert ("may be published" in first) == (not reasons)
+    assert ("This guarantee is weak" in first) == bool(reasons)
+    assert all(reason in first for reason in reasons)
+    assert remedy in first
+    assert told.count("weak: ") == len(reasons)  # each once, with the number of the total
+    assert len(warned) == bool(reasons)
+    assert all(f"note: {message}" in told for message in warned)
+    assert not re.search(r"\b1 rows", err + report)
+
+
 def test_counts_that_cannot_be_had_lose_no_cluster(table, tmp_path, capsys, monkeypatch):
     def fails(*_, **__):
         raise ValueError("no noise")
@@ -262,7 +298,12 @@ def test_arguments_that_do_not_go_together_are_refused(args, message, table, tmp
     ("args", "message"),
     [
         (["--bounds", "wage=0:1"], "has no column 'wage'"),
-        (["--bounds", "age=1:0"], "low < high"),
+        (
+            ["--bounds", "age=65:25"],
+            "column 'age': bounds must be numbers with low < high, got 65 and 25",
+        ),
+        (["--bounds", "age=6.5:6.5"], "low < high, got 6.5 and 6.5"),
+        (["--bounds", "since=2022-01-01:2021-01-01"], "low < high, got 2022-01-01 and 2021-01-01"),
         (["--bounds", "age=0:110", "--groups", "who"], "has no column 'who'"),
         (["--bounds", "age=0:110", "--clusters", "20000"], "n_clusters"),
         (["--columns", "plan", "--private-bounds"], "holds no numbers"),
@@ -432,7 +473,7 @@ def test_a_check_spends_and_writes_nothing_and_shows_no_entry(tmp_path, capsys):
     assert "can be read with --decimal , --thousands ." in out
     assert "can be read with --date-format %d.%m.%Y" in out
     assert "unreadable, by form: '9.999,99' (1)" in out
-    assert "id: 1 rows without an ID" in out
+    assert "id: 1 row without an ID" in out
     assert "gold" not in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
     how = ["--decimal", ",", "--thousands", ".", "--date-format", "%d.%m.%Y"]
@@ -440,6 +481,63 @@ def test_a_check_spends_and_writes_nothing_and_shows_no_entry(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "betrag: 0 missing (0.0 %), 0 unreadable (0.0 %), from 305 to 2455.5" in out
     assert "1 outside the bounds" in out
+
+
+def write_like(frame, path):
+    """Write a table in the format of the suffix; Arrow also with a dictionary and decimals."""
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        places = {name: place for place, name in enumerate(table.column_names)}
+        exact = table["income"].cast(pa.decimal128(12, 2))
+        table = table.set_column(places["income"], "income", exact)
+        table = table.set_column(places["plan"], "plan", table["plan"].dictionary_encode())
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=200)
+
+
+@pytest.mark.filterwarnings("default")
+def test_private_bounds_are_warned_of_by_name(tmp_path, capsys):
+    lines = "".join(f"{20 + i % 60},{i % 7 * 100},{i % 30}\n" for i in range(300))
+    (tmp_path / "t.csv").write_text(f"age,visits,kids\n{lines}")
+    how = ["--columns", "age,visits,kids", "--bounds", "age=0:110", "--private-bounds", 0.5]
+    budget = ["--epsilon", 1.5, "--delta", 1e-6, "--seed", 0, "--clusters", 1]
+    assert run(tmp_path / "t.csv", *how, *budget, "-o", tmp_path / "out") == 0
+    assert "bounds of columns 'visits', 'kids' may exclude" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("id_type", [str, float])
+def test_every_kind_of_file_gives_the_same_check_and_groups(id_type, tmp_path, capsys):
+    frame = pd.DataFrame(
+        {
+            "customer": [None if i % 50 == 7 else id_type(i % 300) for i in range(600)],
+            "age": [None if i % 100 == 3 else 20.0 + i % 70 for i in range(600)],
+            "income": [1000.25 * (i % 90) for i in range(600)],
+            "since": [datetime.date(2020, 1, 1) + datetime.timedelta(i) for i in range(600)],
+            "plan": [("basic", "plus", "other")[i % 3] for i in range(600)],
+            "is_new": [i % 2 == 0 for i in range(600)],
+        }
+    )
+    declared = ["--bounds", "age=0:80,income=0:50000", "since=2020-01-01:2021-01-01"]
+    declared += ["--categories", "plan=basic:plus", "is_new=true:false", "--groups", "customer"]
+    shown, found = {}, {}
+    for suffix in ("csv", "parquet", "arrow"):
+        path = tmp_path / f"t.{suffix}"
+        write_like(frame, path)
+        assert run(path, *declared, "--check") == 0
+        shown[suffix] = capsys.readouterr().out
+        out = tmp_path / suffix
+        assert run(path, *declared, *PRIVACY, "--clusters", 1, "-o", out) == 0
+        capsys.readouterr()
+        found[suffix] = (out / "centers.csv").read_bytes()
+    assert "age: 6 missing (1.0 %), 0 unreadable (0.0 %), from 20 to 89\n" in shown["csv"]
+    assert "plan: 0 missing (0.0 %), 200 unreadable (33.3 %)" in shown["csv"]
+    assert "customer: 12 rows without an ID" in shown["csv"]
+    assert shown["parquet"] == shown["arrow"] == shown["csv"]
+    assert found["parquet"] == found["arrow"] == found["csv"]
 
 
 def test_a_text_in_another_encoding_and_notation_is_read(tmp_path, capsys):

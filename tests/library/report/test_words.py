@@ -129,6 +129,22 @@ def test_a_mark_says_that_errors_are_not_known_well(tmp_path, known):
     assert ("Only those of cluster 1 are reliable" in report) == (known == (True, False))
 
 
+@pytest.mark.parametrize(
+    ("unit", "n", "said"),
+    [
+        ("row", 1.2, "About 1 row in 2 clusters."),
+        ("row", 12.3, "About 12 rows in 2 clusters."),
+        ("row", 1, "1 row in 2 clusters."),
+        ("group", 0.9, "About 1 person in 2 clusters."),
+        ("group", 1234.0, "About 1,234 persons in 2 clusters."),
+    ],
+)
+def test_one_record_is_in_the_singular(tmp_path, unit, n, said):
+    both = clusters([30.0, 60.0], [0.5, 0.5])
+    write(replace(both, n_records=n, guarantee=replace(both.guarantee, unit=unit)), tmp_path)
+    assert said in (tmp_path / "report.html").read_text()
+
+
 def wide_report(folder, n_columns, n_categories):
     """Write a report of two clusters; return its HTML."""
     values, errors = np.array([1.0, 2.0]), np.array([0.1, 0.2])

@@ -1,4 +1,4 @@
-"""The exponential mechanism."""
+"""The exponential mechanism: a random choice, more likely for better scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaussian noise."""
+"""Gaussian noise: for an l2 sensitivity, and for a smooth sensitivity."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class Gaussian(ForSensitivity):
 
     @property
     def scale(self) -> float:
-        """Sigma."""
+        """The standard deviation of the noise of each number."""
         return self.sigma
 
     @property
     def claimed(self) -> Loss:
-        """Its zCDP parameter."""
+        """The zCDP parameter rho, as given or from sigma and the sensitivity."""
         rho = self._rho_of_sigma if self.rho is None else self.rho
         return Loss(rho, count=self.count)
 
@@ -230,12 +230,12 @@ class SmoothGaussian(Measurement):
 
     @property
     def scale(self) -> float:
-        """S over alpha."""
+        """The factor of the standard Gaussian noise: the smooth bound S, divided by alpha."""
         return float(self.bound / self.alpha)
 
     @property
     def claimed(self) -> Loss:
-        """Only (epsilon, delta)."""
+        """The claimed epsilon and delta: this noise has no zCDP parameter."""
         return Loss(epsilon=float(self.epsilon), delta=float(self.delta))
 
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:

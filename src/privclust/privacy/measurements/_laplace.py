@@ -1,4 +1,4 @@
-"""Laplace noise."""
+"""Laplace noise: for an l1 sensitivity, without a delta."""
 
 from __future__ import annotations
 

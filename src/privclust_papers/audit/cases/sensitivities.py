@@ -70,7 +70,7 @@ class SensitivityCase(Claim):
         return self.project(row * (1.0 if rng.random() < 0.5 else rng.random()))
 
     def change(self, data, rng):
-        """Return a neighbour."""
+        """Return a neighbour of the data: one record is replaced, added or removed."""
         return _CHANGES[self.neighbours](self.draw_record)(data, rng)
 
     def project(self, row):
@@ -347,7 +347,7 @@ class SmoothBound(SensitivityCase):
         return np.array([math.log(self.sensitivity(angles)) / self.beta])
 
     def sensitivity(self, angles):
-        """Return S(B)."""
+        """Return the smooth sensitivity at the angles: the corrected bound, or the printed one."""
         radii = neighbour_radii(self.distances(angles))
         bound = smooth_sensitivity if self.is_private else printed_sensitivity
         return bound(radii, self.beta, self._DIAMETER, self._s)

@@ -91,12 +91,12 @@ def page(browser, site):
     return browser
 
 
-def emulate(browser, width, theme):
-    """Set the width of the screen and the theme that the reader's system asks for."""
+def emulate(browser, width, theme, media="screen"):
+    """Set the width of the screen or paper, and the theme that the reader's system asks for."""
     screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     asked = [{"name": "prefers-color-scheme", "value": theme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": asked})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": asked, "media": media})
 
 
 def find(page, selector):
@@ -447,6 +447,29 @@ def test_wide_tables_are_not_cut_off_on_a_small_laptop(browser, run, tmp_path, n
     sizes = browser.execute_script(script)
     assert sizes
     assert all(whole <= shown for whole, shown in sizes)
+
+
+@pytest.mark.parametrize("width", [794, 1123])
+@pytest.mark.parametrize("name", ["ckm/ckm_tab_snr", "dpem/dpem_fig2", "mtsc/mtsc_tab1_l1"])
+def test_a_print_on_a4_uses_its_width_and_cuts_no_table_off(browser, run, tmp_path, name, width):
+    """Upright or across."""
+    results = Path(__file__).parents[4] / "docs/results"
+    table = pd.read_csv(results / f"{name}.csv", dtype=str, keep_default_na=False)
+    page = render(**run | {"tables": dict.fromkeys(run["tables"], table)})
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    emulate(browser, width, "light", "print")
+    browser.get((tmp_path / "index.html").as_uri())
+    browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    script = """return [document.querySelector('main').clientWidth,
+        ...[...document.querySelectorAll('table')].filter((table) => table.checkVisibility())
+            .map((table) => table.getBoundingClientRect().right)]"""
+    main, *ends = browser.execute_script(script)
+    heads = browser.execute_script("return document.querySelectorAll('thead th button').length")
+    emulate(browser, width, "light")
+    assert main > 0.95 * width
+    assert heads > 0
+    assert ends
+    assert max(ends) <= width
 
 
 def test_motion_is_left_out_where_that_is_asked(page):
