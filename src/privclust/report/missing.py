@@ -76,7 +76,8 @@ def _nothing_found(most: float, n: float, thing: str, where: str) -> str:
         return f"no entry is missing in any of the {thing}s"
     if (rounded := _round_up(most)) >= n:
         return f"the number of {thing}s with missing entries cannot be distinguished from noise"
-    return f"no missing entries were found; noise may hide up to about {counted(rounded, thing)}{where}"
+    most_told = counted(rounded, thing)
+    return f"no missing entries were found; noise may hide up to about {most_told}{where}"
 
 
 def _kind(ends: Any) -> str:
