@@ -2,8 +2,9 @@
 
 A script of docs/methods/examples/ has two parts, divided by the line ``# %% picture``. The first
 computes and prints, the second draws with Matplotlib. ``picture`` shows what was drawn,
-``example`` the first part, what it printed and, folded, how the picture is drawn. Both are of
-one run. A script that fails, warns, prints nothing or draws nothing fails the build.
+``example`` the first part, what it printed, folded how the picture is drawn, and a link to the
+file. Both are of one run. A script that fails, warns, prints nothing or draws nothing fails the
+build.
 
 A page with blocks of ``text`` after its Python runs all its Python in one namespace. The build
 fails if a block prints something else than the ``text`` after it. Blocks of ``console`` hold
@@ -36,6 +37,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -203,7 +205,7 @@ class _OfScript(SphinxDirective):
         script = Path(self.env.srcdir, "methods", "examples", f"{self.arguments[0]}.py")
         self.env.note_dependency(str(script))
         try:
-            return run(script, Path(self.env.app.doctreedir, "examples"))
+            return run(script, Path(self.env.doctreedir, "examples"))
         except Exception as error:
             trace = traceback.format_exc(limit=-3)
             raise self.error(f"{script.name} failed: {error!r}\n{trace}") from error
@@ -238,7 +240,19 @@ class Example(_OfScript):
             nodes.raw("", "<details><summary>How the picture is drawn</summary>", format="html"),
             _literal(outcome.drawing, "python"),
             nodes.raw("", "</details>", format="html"),
+            nodes.paragraph("", "", nodes.Text("The whole script: "), self.download()),
         ]
+
+    def download(self) -> nodes.Node:
+        """Return a link to the file of the script."""
+        name = f"{self.arguments[0]}.py"
+        return addnodes.download_reference(
+            "",
+            "",
+            nodes.literal("", name),
+            refdoc=self.env.docname,
+            reftarget=f"/methods/examples/{name}",
+        )
 
 
 def _literal(text: str, language: str, *classes: str) -> nodes.literal_block:

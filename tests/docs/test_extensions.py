@@ -61,6 +61,23 @@ def test_a_page_that_writes_files_leaves_none(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_script_of_an_example_can_be_downloaded(tmp_path):
+    application = pytest.importorskip("sphinx.application")
+    pytest.importorskip("myst_parser", reason="the site needs the extra privclust[docs]")
+    script = tmp_path / "docs/methods/examples/a.py"
+    script.parent.mkdir(parents=True)
+    script.write_text("print(1)\n# %% picture\nimport matplotlib.pyplot as plt\nplt.plot([1])\n")
+    docs, out = tmp_path / "docs", tmp_path / "out"
+    (docs / "conf.py").write_text(
+        "extensions, root_doc = ['myst_parser', 'examples'], 'tutorial'\n"
+    )
+    (docs / "tutorial.md").write_text("# A\n\n```{example} a\n```\n")
+    site = application.Sphinx(docs, docs, out, tmp_path / "trees", "html", warningiserror=True)
+    site.build()
+    (link,) = re.findall(r'href="([^"]*/a[.]py)"', (out / "tutorial.html").read_text())
+    assert (out / link).read_text() == script.read_text()
+
+
 def test_numbers_of_a_page_count_where_compiled_code_is_the_same(monkeypatch):
     """That is on x86, by conf.py; elsewhere only words count."""
     examples = import_module("examples")

@@ -79,6 +79,9 @@ def test_the_example_printed_and_drew(site, pages, name):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     path = site / "methods" / f"{name}.html"
     assert '<div class="output highlight-text' in path.read_text(encoding="utf-8")
+    (script,) = (link for link in pages[path].links if link.endswith(f"/{name}.py"))
+    source = DOCS / f"methods/examples/{name}.py"
+    assert (path.parent / unquote(script)).read_bytes() == source.read_bytes()
     (image,) = (
         given
         for tag, given in pages[path].tags
