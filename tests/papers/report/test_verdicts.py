@@ -877,6 +877,17 @@ def test_names_of_many_methods_are_counted():
 
 
 @pytest.mark.parametrize("file", sorted(PAPERS.glob("*/claims.yaml")), ids=lambda f: f.parent.name)
+def test_a_row_of_the_paper_with_other_readings_says_what_decides(file):
+    targets = load_yaml(file.with_name("paper.yaml"))["targets"]
+    claims = load_yaml(file)
+    rows = {claim.get("under") for claim in claims}
+    for claim in claims:
+        whose = claim.get("of", "ours" if targets[claim["target"]].get("ours") else "paper")
+        if claim["id"] in rows and "under" not in claim and whose == "paper":
+            assert "judged_by" in claim, claim["id"]
+
+
+@pytest.mark.parametrize("file", sorted(PAPERS.glob("*/claims.yaml")), ids=lambda f: f.parent.name)
 def test_every_metric_that_is_judged_is_said_in_words(file):
     paper = load_yaml(file.with_name("paper.yaml"))
     judged = {claim.get("check", {}).get("metric") for claim in load_yaml(file)} - {None}
