@@ -27,6 +27,7 @@ _BOUNDED = {"bound": BOUND, "reason": "simulated"}
 CHECKS = {
     "lowest": {"kind": "lowest", **_PAIRED},
     "within": {"kind": "within", **_PAIRED, **_BOUNDED},
+    "lowest, by medians": {"kind": "lowest", "statistic": "median", **_PAIRED},
     "below": {"kind": "below", "by": ["d"], **_BOUNDED},
     "below, a share of trials": {"kind": "below", "by": ["d"], "bound": 0.5, "reason": "simulated"},
     "falls": {"kind": "falls", "along": "d"},
@@ -45,7 +46,7 @@ def simulated(name, margin, n_trials, n_points, rng):
     common = rng.standard_normal((n_trials, 1))
     noise = rng.standard_normal((2, *shape)) / np.sqrt(2.0)
     a, b = common + noise
-    if name == "lowest":
+    if name.startswith("lowest"):
         a = a - margin
     elif name in ("within", "below"):
         a = a * (1.0 if name == "within" else 1.0 / np.sqrt(1.5)) + BOUND - margin
