@@ -119,18 +119,19 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
     r"""Return the largest Recall@k that any (epsilon, delta)-private query can have.
 
     The query's class c is uniform on C classes; any use of the release o returns k items, of a set
-    L(o) of at most k classes; the recall is :math:`a = C^{-1} \sum_c P_c(c \in L)`. For replace-one
-    neighbours :math:`P_c(c \in L) \le e^\epsilon P_{c'}(c \in L) + \delta` for every :math:`c'`.
-    Averaged over all :math:`c' \ne c` and over c, with :math:`\sum_c P_{c'}(c \in L) \le k`, and
-    with the complements :math:`c \notin L` in the same way,
+    L(o) of k classes (fewer have no higher recall); the recall is
+    :math:`a = C^{-1} \sum_c P_c(c \in L)`. For two classes :math:`c \ne c'` and replace-one
+    neighbours, the event that L contains c and not :math:`c'` has
+    :math:`P_c \le e^\epsilon P_{c'} + \delta`. Summed over all pairs, the left side is
+    :math:`C a (C - k)`, as there are C - k classes outside L, and the right side is
+    :math:`e^\epsilon k\, C (1 - a) + C (C - 1) \delta`. So
 
-    .. math:: a \le \frac{k e^\epsilon + (C - 1) \delta}{C - 1 + e^\epsilon}, \qquad
-              a \le \frac{(e^\epsilon - 1)(C - 1) + k + (C - 1) \delta}{1 + e^\epsilon (C - 1)},
+    .. math:: a \le \frac{k e^\epsilon + (C - 1) \delta}{k e^\epsilon + C - k}.
 
-    and this is the smaller one. Both are k / C at epsilon = delta = 0, the first is at most
-    :math:`e^\epsilon k / C + \delta`, and with k = 1 and delta = 0 randomised response attains it.
-    Public data, gallery and labels of the others change nothing. If the query is left out of the
-    gallery, it is one of k + 1 returned items: pass k + 1 to be exact.
+    With delta = 0 subset selection attains the bound: it returns a set with c with a probability
+    that is :math:`e^\epsilon` times that of a set without. Public data, gallery and labels of the
+    others change nothing. If the query is left out of the gallery, it is one of k + 1 returned
+    items: pass k + 1 to be exact.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
     Examples
     --------
     >>> recall_ceiling(0.0, 0.0, 8, 100), round(recall_ceiling(0.1, 1e-5, 8, 100), 4)
-    (0.08, 0.0883)
+    (0.08, 0.0877)
     """
     check_real("epsilon", epsilon, inclusive=True)
     check_real("delta", delta, inclusive=True)
@@ -166,10 +167,9 @@ def recall_ceiling(epsilon: float, delta: float, k: int, n_classes: int) -> floa
     check_integer("n_classes", n_classes, minimum=1)
     if k >= n_classes:
         return 1.0
-    others, shrink = n_classes - 1.0, math.exp(-epsilon)  # divide by e^epsilon, to avoid overflow
-    hit = (k + others * delta * shrink) / (others * shrink + 1.0)
-    miss = (others + (k - others + others * delta) * shrink) / (shrink + others)
-    return min(hit, miss, 1.0)
+    shrink = math.exp(-epsilon)  # divide by e^epsilon, to avoid overflow
+    bound = (k + (n_classes - 1.0) * delta * shrink) / (k + (n_classes - k) * shrink)
+    return min(bound, 1.0)
 
 
 def _blocks(queries: np.ndarray, gallery: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

@@ -69,13 +69,13 @@ def search_released_components(
 def respond_with_label(
     data: TrialData, streams: TrialStreams, *, epsilon: float, n_sent: int = 8
 ) -> dict[str, np.ndarray]:
-    r"""Release the query's label by randomised response: k random classes, one image of each.
+    r"""Release a random set of k classes that tends to have the query's; one image of each returns.
 
     A set with the true class has :math:`e^\epsilon` times the probability of one without, so that
     the release is epsilon-private, for classes that client and server know. The hit rate
-    :math:`k e^\epsilon / (k e^\epsilon + C - k)` is within a few per cent of the upper bound
-    `privclust.metrics.retrieval.recall_ceiling`. Features and delta are not used, and k images
-    (`n_sent`) are returned.
+    :math:`k e^\epsilon / (k e^\epsilon + C - k)` is the upper bound
+    `privclust.metrics.retrieval.recall_ceiling` for k returned images. Features and delta are not
+    used, and k images (`n_sent`) are returned.
     """
     y = data.y
     odds = n_sent * math.exp(epsilon)

@@ -1,7 +1,9 @@
+import itertools
 import math
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from privclust.metrics.retrieval import hit_ranks, nearest, recall_ceiling
 
@@ -70,10 +72,31 @@ def test_recall_of_random_rows_is_chance():
     assert abs(found - chance) < 4 * math.sqrt((k + 1) * chance * (1 - chance) / n)
 
 
-@pytest.mark.parametrize(("epsilon", "n_classes"), [(0.1, 2), (1.0, 10), (3.0, 100)])
-def test_randomised_response_attains_the_ceiling_at_k_1(epsilon, n_classes):
-    right = math.exp(epsilon) / (math.exp(epsilon) + n_classes - 1)
-    assert recall_ceiling(epsilon, 0.0, 1, n_classes) == pytest.approx(right)
+@pytest.mark.parametrize("k", [1, 2, 8])
+@pytest.mark.parametrize(("epsilon", "n_classes"), [(0.1, 9), (1.0, 10), (3.0, 100)])
+def test_subset_selection_attains_the_ceiling(epsilon, n_classes, k):
+    odds = k * math.exp(epsilon)
+    assert recall_ceiling(epsilon, 0.0, k, n_classes) == pytest.approx(
+        odds / (odds + n_classes - k)
+    )
+
+
+@pytest.mark.parametrize(("n_classes", "k"), [(3, 1), (4, 2), (5, 3)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
+def test_the_ceiling_is_the_optimum_of_all_private_choices_of_a_set(n_classes, k, epsilon):
+    """By linear programming over the probabilities of each set, for each class of the query."""
+    sets = list(itertools.combinations(range(n_classes), k))
+    n = n_classes * len(sets)
+    gain = np.array([[-float(c in chosen) for chosen in sets] for c in range(n_classes)]).ravel()
+    limits = []
+    for one, other in itertools.permutations(range(n_classes), 2):
+        for s in range(len(sets)):
+            row = np.zeros(n)
+            row[one * len(sets) + s], row[other * len(sets) + s] = 1.0, -math.exp(epsilon)
+            limits.append(row)
+    sums = np.kron(np.eye(n_classes), np.ones(len(sets)))
+    found = linprog(gain, np.array(limits), np.zeros(len(limits)), sums, np.ones(n_classes))
+    assert -found.fun / n_classes == pytest.approx(recall_ceiling(epsilon, 0.0, k, n_classes))
 
 
 @pytest.mark.parametrize("k", [1, 2, 8])
