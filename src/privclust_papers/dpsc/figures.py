@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from privclust.report.figures import PALETTE
 from privclust_papers.dpsc.metrics import MIXED, distance_of_random
 from privclust_papers.dpsc.panels import by_epsilon, chain_lines, circle_panel, epsilon_colors
+from privclust_papers.report.comparison import half_width
 from privclust_papers.report.drawing.panels import (
     BAND,
     caption,
@@ -350,9 +351,11 @@ def _usual_budgets(
         own = results.own if axis is panels[-1] else ()
         mean_curves(axis, here, "epsilon", [*methods, *own], results.styles, is_log=True)
         axis.axhline(random, **_GREY, zorder=0)
-        drawn = here.loc[here["method"].isin([*methods, *own]), "mean"]
+        rows = here[here["method"].isin([*methods, *own])]
+        ends = rows["mean"] ** 2 / (rows["mean"] + half_width(rows["se"], rows["n"]))  # of bands
+        lowest = ends.fillna(rows["mean"])
         axis.set(yscale="log", xlim=(low, high))
-        axis.set_ylim(0.6 * min([random, *drawn]), 1.3 * random)
+        axis.set_ylim(0.8 * min([random, *lowest]), 1.3 * random)
         plain_ticks(axis.yaxis, 1.0, 2.0, 5.0)
     mean_curves(panels[0], printed, "epsilon", _AS_PRINTED, results.styles, is_log=True)
     panels[0].set_title(f"synthetic, σ = {part['noise'].iloc[0]:g}\n{_sizes_text(n, k, d, q)}")
