@@ -83,6 +83,7 @@ def shared_noise(pairs: Pairs) -> Iterator[RecordedRelease]:
         moved = np.asarray(one.value, dtype=float) - np.asarray(other.value, dtype=float)
         shape = np.shape(one.released)
         change, noise = (np.broadcast_to(each, shape).ravel() for each in (moved, one.noise))
+        change = np.where(np.isnan(change), np.inf, change)  # a change to or from NaN
         _, numbers = np.unique(noise, return_inverse=True)
         most, least = np.full((2, numbers.max(initial=0) + 1), [[-np.inf], [np.inf]])
         np.maximum.at(most, numbers, change)

@@ -135,8 +135,8 @@ def _whole(archive: _Place) -> Iterator[None]:
 def _problem(path: Path, error: Exception) -> str:
     """Say what is wrong with an archive; a download may be cut off or another page."""
     reason = str(error) or type(error).__name__
-    if not path.is_file():
-        return reason
+    if not path.is_file():  # an archive within another
+        return f"not a whole tar archive ({reason})"
     with path.open("rb") as file:
         start = file.read(4)
     is_zip = start == b"PK\x03\x04"
