@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,7 +41,9 @@ def by_base(noise):
 
 
 def reshaped(noise):
-    noise.shape = (-1, 1)
+    with warnings.catch_warnings():  # of NumPy 2.5
+        warnings.simplefilter("ignore", DeprecationWarning)
+        noise.shape = (-1, 1)
     return noise
 
 
