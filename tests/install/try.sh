@@ -44,7 +44,7 @@ debian() {
       PIP_CERT=/etc/ssl/certs/ca-certificates.crt bash -c "cd /root/privclust && $1"
   }
   inside "python3 --version"
-  inside "bash tests/install/readme.sh /root/readme"
+  inside 'bash tests/install/readme.sh ~/readme'
   if ! inside "make setup"; then # says what is to be installed first
     # A mirror may be a frozen one, older than its lists are valid.
     inside "apt-get update -qq -o Acquire::Check-Valid-Until=false"

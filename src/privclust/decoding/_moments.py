@@ -47,6 +47,13 @@ class Moments:
     mean: np.ndarray
     variances: np.ndarray
 
+    @classmethod
+    def of_rows(cls, rows: np.ndarray) -> Moments:
+        """Return the moments of rows (n, d), which are not private."""
+        mean, variances = (f(axis=0, dtype=np.float64) for f in (rows.mean, rows.var))
+        least = float(variances.max()) * 1e-12 or 1.0  # equal rows have no scale
+        return cls(mean, np.maximum(variances, least))
+
     @property
     def variance(self) -> float:
         """The mean variance of a feature."""

@@ -109,8 +109,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     decoder : {"gaussian", "clompr"}
         Whether clusters have a spread, or are points, as published; see `decode`.
     spread : {"per_cluster", "shared"}
-        Whether each cluster has its own spread. There is no automatic choice: after rounds, the
-        loss does not depend on it (docs/results/ablation.md).
+        Whether each cluster has its own spread. After rounds, the loss does not depend on it.
     last_round : {"auto", True, False}
         Whether `fit` has rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``
         needs Gaussian noise, the Gaussian decoder and `variance` None. It has rounds after every
@@ -427,9 +426,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._rounds, is_split = centers_by_rounds(X, labels, box, decoded, *how)
         last = self._rounds[-1]
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
-        counts = np.maximum(last.counts, 1.0)
-        self.weights_ = counts / counts.sum()
-        self.mean_inertia_ = mean_inertia_of(last)
+        self.weights_, self.mean_inertia_ = last.weights, mean_inertia_of(last)
         detected = detected_clusters(
             last.counts, last.count_noise, self.cluster_centers_, last.extent * math.sqrt(d)
         )
@@ -450,9 +447,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     def _moments(self, rows, groups):
         if self.epsilon is None:
-            mean, variances = (f(axis=0, dtype=np.float64) for f in (rows.mean, rows.var))
-            least = float(variances.max()) * 1e-12 or 1.0  # equal rows have no scale
-            return Moments(mean, np.maximum(variances, least)), []
+            return Moments.of_rows(rows), []
         if self.variance is not None:
             return None, []
         box, rng = self._seen_box, self._rng

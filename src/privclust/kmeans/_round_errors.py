@@ -43,9 +43,7 @@ def widths_of_rounds(rounds: Sequence[Round]) -> np.ndarray:
 
 def mean_inertia_of(last: Round) -> float:
     """Return the noisy mean squared distance of a row to its center, at least 0."""
-    counts = np.maximum(last.counts, 1.0)
-    weights = counts / counts.sum()
-    return max(float(last.centers.shape[1] * weights @ last.spreads), 0.0)
+    return max(float(last.centers.shape[1] * last.weights @ last.spreads), 0.0)
 
 
 @one_blas_thread
@@ -77,9 +75,8 @@ def errors_after_rounds(
     is_same = nearest_center(last.centers, draws.start) == np.arange(len(last.counts))
     of_weights = of_rows.weights
     if rows:  # a few draws may by chance vary less than a binomial count
-        shares = np.maximum(last.counts, 1.0)
-        n, shares = shares.sum(), shares / shares.sum()
-        of_weights = np.maximum(of_weights, np.sqrt(shares * (1.0 - shares) / n))
+        n = np.maximum(last.counts, 1.0).sum()
+        of_weights = np.maximum(of_weights, np.sqrt(last.weights * (1.0 - last.weights) / n))
     return StandardErrors(
         np.sqrt(np.einsum("kii->ki", covariances)),
         covariances,
@@ -102,7 +99,7 @@ def errors_of_rounds(
     counts, d = np.maximum(last.counts, 1.0), last.centers.shape[1]
     squares, of_squares = spreads_of_rounds(rounds)
     spreads, n = np.maximum(last.spreads, 0.0), float(counts.sum())
-    weights = counts / n
+    weights = last.weights
     of_centers = last.errors**2
     # the noise of a count is in the sum that it is divided by as well
     kept = 1.0 - 2.0 * weights + len(counts) * weights**2

@@ -128,6 +128,12 @@ class Round:
     extent: np.ndarray
     noise: Gaussian
 
+    @property
+    def weights(self) -> np.ndarray:
+        """Shares of the clusters, of noisy counts of at least one row, (n_clusters,)."""
+        counts = np.maximum(self.counts, 1.0)
+        return counts / counts.sum()
+
 
 def sensitivity(relation: Neighbours) -> Sensitivity:
     """Return the l2 sensitivity of the sums of a round.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -17,7 +15,6 @@ import numpy as np
 
 from privclust.privacy.estimator import ERRORS_TELL
 from privclust.privacy.guarantee import Guarantee, NoiseWarning
-from privclust.privacy.measurements import PRICE_TOLERANCE
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._changes import Change, change_of
 from privclust_audit.inside._claim import Claim, Cost, cost_of, known_noise, shared_noise
@@ -32,6 +29,7 @@ from privclust_audit.inside._recorder import (
     place,
     recording,
 )
+from privclust_audit.inside._stated import differing_lines, larger_losses
 from privclust_audit.inside._subject import fit_of, takes_generator
 
 CONTROL_FLOW, SENSITIVITY, PRICE = "control flow", "sensitivity", "price"
@@ -285,7 +283,8 @@ def compared(
     ]
     changes = tuple(change_of(one, other, relation) for one, other in common)
     violations = [*_of_changes(changes, first), *_of_flow(first, second), *_of_noise(common)]
-    violations += _of_all_together(changes, first)
+    stated = first.guarantee, first.releases
+    violations += [Violation(GUARANTEE, *each) for each in larger_losses(*stated, changes)]
     remarks = []
     cost = _held_against(claim, common, first)
     if cost.problem and cost.is_certain:
@@ -309,7 +308,7 @@ def compared(
     elif not second.divergence:
         violations += _of_outputs(first, second)
     if first.error is second.error is None and not second.divergence:
-        violations += _of_guarantees(first)
+        violations += [Violation(GUARANTEE, *each) for each in differing_lines(*stated)]
         remarks += _of_words(first, second, violations)
     return PairReport(tuple(violations), tuple(remarks), changes, (first, second), cost.epsilon)
 
@@ -439,69 +438,3 @@ def _unmeasured(run, again):
         return loose
     made = {release.mechanism for release in run.releases}
     return loose + [one.name for one in run.guarantee.releases if one.mechanism not in made]
-
-
-def _of_guarantees(run):
-    """Return the lines of a guarantee that differ from the releases made."""
-    if run.guarantee is None or any(release.measurement is None for release in run.releases):
-        return []
-    made, stated, free = Counter(), Counter(), Counter()
-    for release in run.releases:
-        made[_price(release.mechanism, release.measurement.loss)] += 1
-    for line in run.guarantee.releases:
-        if line.loss is not None and line.loss.is_nothing:
-            free[line.mechanism] += line.loss.count
-        elif line.mechanism in {release.mechanism for release in run.releases}:
-            stated[_price(line.mechanism, line.loss)] += 1 if line.loss is None else line.loss.count
-    problems = []
-    for price in {*made, *stated}:
-        flawed = price[1:] == (None,)
-        if free[price[0]] and made[price] == stated[price] + free[price[0]]:
-            free[price[0]] = 0  # its loss is compared with that of all releases together
-            continue
-        if made[price] != stated[price] and not (flawed and stated[price]):
-            first = next(
-                (r for r in run.releases if _price(r.mechanism, r.measurement.loss) == price), None
-            )
-            message = (
-                f"{price[0]} of one price is released {made[price]} times, and guarantee_ counts "
-                f"{stated[price]}"
-            )
-            problems.append(Violation(GUARANTEE, message, first.where if first else ""))
-    return problems
-
-
-def _of_all_together(changes, run):
-    """Return releases with a larger joint loss than stated, if one is stated as free."""
-    lines = [] if run.guarantee is None else run.guarantee.releases
-    losses = [line.loss for line in lines if line.loss is not None]
-    if not any(loss.is_nothing for loss in losses):
-        return []
-    spent, stated = Counter(), Counter()
-    for loss in losses:
-        if math.isfinite(loss.epsilon):
-            stated["epsilon"] += loss.epsilon * loss.count
-        else:
-            stated["rho"] += loss.rho * loss.count
-    for change, release in zip(changes, run.releases, strict=False):
-        loss = release.measurement and release.measurement.claimed
-        if loss is None or not change.part > 0:
-            continue
-        if math.isfinite(loss.epsilon):
-            spent["epsilon"] += change.part * loss.epsilon
-        else:
-            spent["rho"] += change.part**2 * loss.rho
-    return [
-        Violation(
-            GUARANTEE,
-            f"releases together lose {name} {spent[name]:.6g} where {stated[name]:.6g} is stated",
-            run.releases[0].where,
-        )
-        for name in spent
-        if spent[name] > stated[name] * (1.0 + PRICE_TOLERANCE)
-    ]
-
-
-def _price(mechanism, loss):
-    """Return the key of releases with the same loss."""
-    return (mechanism, None) if loss is None else (mechanism, loss.rho, loss.epsilon, loss.delta)
