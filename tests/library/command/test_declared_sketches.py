@@ -157,9 +157,8 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
         (("--missing", "middle"), "of the rows, 40 have no 'age' and count there as the middle"),
         # each person lacks the age of one of two rows, and no person is left out
         (("--groups", "who"), "of the persons, 20 have no 'age' and are left out"),
-        # the noise of the column's count has a deviation of 59
-        (PRIVATE, r"^about \d+ of 3,000 \(2.\d %\) rows are left out"),
-        ((*PRIVATE, "--groups", "who"), "persons in each column"),
+        # the noise of the number of all rows has a deviation of 1.3
+        (("--epsilon", "4", "--delta", "1e-5"), r"^about \d+ of 3,000 \(2.\d %\) rows are left"),
     ],
 )
 def test_missing_entries_are_told_without_a_part_larger_than_the_whole(run, options, said):
@@ -169,6 +168,19 @@ def test_missing_entries_are_told_without_a_part_larger_than_the_whole(run, opti
     assert any(re.search(said, remark) for remark in remarks)
     if not sketch.noise:
         assert "not a category of its list" in remarks[-1]
+
+
+@pytest.mark.parametrize(("deviations", "is_told"), [(2.9, False), (3.1, True)])
+def test_private_numbers_of_entries_are_told_from_three_deviations_on(run, deviations, is_told):
+    done(run, "sketch", "all.csv", "-o", "s.h5", *DRAWN, *PRIVATE, "--groups", "who")
+    sketch = Sketch.load("s.h5")
+    table, left_out = sketch.table, sketch.left_out
+    counts = np.full_like(table.counts, deviations * table.deviation)
+    found = replace(left_out, value=deviations * left_out.deviation)
+    remarks = missing_remarks(replace(sketch, table=replace(table, unread=counts), left_out=found))
+    assert ("are left out" in remarks[0]) == is_told
+    assert ("noise may hide up to" in remarks[0]) != is_told
+    assert remarks[0].endswith("persons in each column") != is_told
 
 
 @pytest.mark.parametrize(
