@@ -3,6 +3,10 @@
 `Round.errors` is the standard deviation by noise. The sampling error is that of independent rows of
 Gaussian clusters with the measured spread. Where a mixture of the same features was decoded, it is
 estimated by k-means on rows drawn from the mixture. Everything is post-processing.
+
+The distances between near-best starts of the decoder are not added, unlike in the errors of a
+sketch. A round measures a center on the rows of its cluster. The start does not enter its error,
+except if another start leads to other clusters. Those clusters are marked (`Agreement.recurs`).
 """
 
 from __future__ import annotations
