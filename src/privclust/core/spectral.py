@@ -6,16 +6,12 @@ from operator import itemgetter
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.lloyd import lloyd, nearest_center, plus_plus
 from privclust.core.warn import warn_caller
 
 _N_STARTS, _MAX_ITER = 20, 300  # of k-means
-_LEAST_KRYLOV = 2000  # vertices from which Lanczos is faster than a factorisation
-_TOLERANCE = 1e-3  # relative, of the search for a missed eigenvalue
-_ROUNDING = 1e-8  # an eigenvalue was missed if it is larger by more than this
 
 
 def spectral_clustering(
@@ -79,7 +75,7 @@ def spectral_clustering(
     seed = int(rng.integers(2**31 - 1))
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
-    vectors = _leading_vectors(normalised, n_clusters)
+    vectors = eigh(normalised, subset_by_index=[n_samples - n_clusters, n_samples - 1])[1]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     embedding = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
     return best_of_starts(embedding, n_clusters, seed)
@@ -169,31 +165,6 @@ def best_of_starts(X: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
             ConvergenceWarning,
         )
     return labels
-
-
-def _leading_vectors(matrix: np.ndarray, n_vectors: int) -> np.ndarray:
-    """Return eigenvectors of the largest eigenvalues of a symmetric matrix of norm 1, (n, k).
-
-    Lanczos may converge although it misses some of several equal eigenvalues, which components
-    have. If a larger one remains after those that it found, the matrix is factorised.
-    """
-    size = len(matrix)
-    if size >= _LEAST_KRYLOV:
-        starts = np.random.default_rng(0).standard_normal((2, size))
-        try:
-            values, vectors = eigsh(matrix, n_vectors, which="LA", v0=starts[0])
-            lowered = vectors * (values + 2.0)  # what was found has eigenvalue -2 in `others`
-            others = LinearOperator(
-                matrix.shape, lambda x: matrix @ x - lowered @ (vectors.T @ x), dtype=np.float64
-            )
-            missed = eigsh(
-                others, 1, which="LA", v0=starts[1], tol=_TOLERANCE, return_eigenvectors=False
-            )
-            if missed[0] <= values.min() + _ROUNDING:
-                return vectors
-        except ArpackError:  # no convergence without a gap
-            pass
-    return eigh(matrix, subset_by_index=[size - n_vectors, size - 1])[1]
 
 
 def _normalised_affinity(affinity: np.ndarray) -> np.ndarray:

