@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -185,12 +186,12 @@ def test_a_forged_file_of_a_moment_sketch(tmp_path, forged):
     path = tmp_path / "s.h5"
     private.save(path)
     assert MomentSketch.load(path).guarantee.epsilon == pytest.approx(1.0)
-    sigma, stated = private.noise.sigma, private.guarantee.as_dict()
+    sigma, stated = private.noise.scale, private.guarantee.as_dict()
     if forged == "epsilon":
         changed = {**stated, "epsilon": 0.5}
         object.__setattr__(private, "guarantee", _Stated(changed, private.guarantee))
     elif forged == "sigma":
-        object.__setattr__(private, "noise", type(private.noise)(0.5 * sigma))
+        object.__setattr__(private, "noise", replace(private.noise, scale=0.5 * sigma))
     else:
         object.__setattr__(private, "n_samples", 200)
     path.unlink()

@@ -72,8 +72,8 @@ class BaseSketch(ABC):
             raise ValueError(
                 f"a sketch of {UNITS[self.unit]} has a guarantee for {UNITS[self.guarantee.unit]}"
             )
-        if self.noise is not None and self.exact is not None:
-            raise ValueError("a sketch with noise must not carry its sums without noise")
+        if (self.noise is None) != (self.exact is not None):
+            raise ValueError("a sketch has either exact sums or noise")
         if self.noise is None or not isinstance(self.n_samples, float):
             check_integer("n_samples", self.n_samples, minimum=0)
         elif not math.isfinite(self.n_samples):

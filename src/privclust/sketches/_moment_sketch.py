@@ -23,9 +23,9 @@ from privclust.records.streams import Source, chunks
 from privclust.sketches._base import BaseSketch
 from privclust.sketches._harmonics import n_moments, roots_of_counts, squared_length, trace_free
 from privclust.sketches._measurement import SketchMeasurement
+from privclust.sketches._noise import SketchNoise
 from privclust.sketches._tables import table_state
 from privclust.sketches.moment_release import (
-    MomentNoise,
     check_size,
     coordinate_weights,
     default_degree,
@@ -60,7 +60,8 @@ class MomentSketch(BaseSketch):
         By degree: the trace-free part of the sums, in norm-preserving coordinates.
     n_samples : int or float
         Number n of records; if the count is noisy, a float of any sign that counts nonzero rows.
-    noise : MomentNoise or None
+    noise : SketchNoise or None
+        Gaussian; the features of a row have norm 1.
     guarantee : privclust.privacy.Guarantee or None
         Guarantee of the noise; None without noise.
     exact : HarmonicSums or None
@@ -92,7 +93,7 @@ class MomentSketch(BaseSketch):
     degree: int
     moments: Mapping[int, np.ndarray] = field(repr=False)
     n_samples: int | float
-    noise: MomentNoise | None = None
+    noise: SketchNoise | None = None
     guarantee: Guarantee | None = field(default=None, repr=False)
     exact: HarmonicSums | None = field(default=None, repr=False)
     unit: str = ROW
@@ -103,8 +104,6 @@ class MomentSketch(BaseSketch):
     def __post_init__(self) -> None:
         check_size(self.n_features, self.degree)
         self._check_records()
-        if self.noise is None and self.exact is None:
-            raise ValueError("a sketch has either exact sums or noise")
         moments = {}
         for degree in degrees(self.degree):
             array = np.array(self.moments[degree], dtype=np.float64)
@@ -124,14 +123,12 @@ class MomentSketch(BaseSketch):
         *,
         degree: int | None = None,
         groups: ArrayLike | None = None,
-        chunk_size: int | None = None,
-        dataset: str | None = None,
     ) -> Self:
         """Return the sketch of a source of any size, without noise.
 
         Parameters
         ----------
-        source, chunk_size, dataset
+        source
             As in `privclust.sketches.Sketch.of`; finite numbers.
         degree : {4, 6} or None
             None for 6 with up to 6 features, else 4. Only sketches of equal degree can be merged.
@@ -151,7 +148,7 @@ class MomentSketch(BaseSketch):
         FileNotFoundError
             If there is no such file.
         """
-        stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
+        stream = chunks(source)
         degree = default_degree(stream.n_features) if degree is None else degree
         check_size(stream.n_features, degree)
         sums = GroupSums(stream.n_features, degree)
@@ -305,7 +302,7 @@ class MomentSketch(BaseSketch):
         return {
             "moments": moments,
             "n_samples": float(parts[0][0]) if 0 in parts else self.n_samples,
-            "noise": MomentNoise(noise.sigma),
+            "noise": SketchNoise("gaussian", noise.sigma),
         }
 
     def means(self) -> dict[int, np.ndarray]:
@@ -332,7 +329,7 @@ class MomentSketch(BaseSketch):
             return {degree: 1e-6 / math.sqrt(max(self.n_samples, 1)) for degree in self.moments}
         relation, n_parts = self.guarantee.relation, self.noise.n_parts
         weights = feature_weights(self.degree, relation)
-        sigma = self.noise.sigma * math.sqrt(n_parts) / max(self.n_samples, 1.0)
+        sigma = self.noise.scale * math.sqrt(n_parts) / max(self.n_samples, 1.0)
         return {
             degree: sigma / math.sqrt(weights[degree] / squared_length(self.n_features, degree))
             for degree in self.moments
@@ -357,7 +354,7 @@ class MomentSketch(BaseSketch):
         of one release with the whole budget.
         """
         weights = 1.0 - share, share
-        noise = MomentNoise(math.hypot(weights[0] * self.noise.sigma, share * other.noise.sigma))
+        sigma = math.hypot(weights[0] * self.noise.scale, share * other.noise.scale)
         moments = {
             degree: weights[0] * values + weights[1] * other.moments[degree]
             for degree, values in self.moments.items()
@@ -367,10 +364,16 @@ class MomentSketch(BaseSketch):
             n_samples = weights[0] * n_samples + weights[1] * other.n_samples
         whole = self.guarantee
         bound = sensitivity(self.n_features, self.degree, whole.relation)
-        released = moment_measurement(Gaussian(bound, noise.sigma), whole.delta)
+        released = moment_measurement(Gaussian(bound, sigma), whole.delta)
         guarantee = released.promise(seeded=whole.seeded, unit=whole.unit)
         guarantee = replace(guarantee, caveats=whole.caveats)
-        return replace(self, moments=moments, n_samples=n_samples, noise=noise, guarantee=guarantee)
+        return replace(
+            self,
+            moments=moments,
+            n_samples=n_samples,
+            noise=SketchNoise("gaussian", sigma),
+            guarantee=guarantee,
+        )
 
     @property
     def key(self) -> str:
@@ -385,7 +388,7 @@ class MomentSketch(BaseSketch):
             "n_features": self.n_features,
             "degree": self.degree,
             "n_samples": self.n_samples,
-            "noise": self.noise and {"sigma": self.noise.sigma, "n_parts": self.noise.n_parts},
+            "noise": self.noise and {"sigma": self.noise.scale, "n_parts": self.noise.n_parts},
             "guarantee": self.guarantee and self.guarantee.as_dict(),
         }
         if self.exact is not None:
@@ -402,9 +405,10 @@ class MomentSketch(BaseSketch):
         if parameters["noise"] is None:
             state = {each: arrays[f"exact/{each}"] for each in (0, *degrees(degree))}
             return cls.from_sums(HarmonicSums.from_state(d, degree, n_samples, state), unit)
-        noise = MomentNoise(**parameters["noise"])
+        stored = parameters["noise"]
+        noise = SketchNoise("gaussian", stored["sigma"], stored["n_parts"])
         guarantee = Guarantee.from_dict(parameters["guarantee"])
-        released = Gaussian(sensitivity(d, degree, guarantee.relation), noise.sigma)
+        released = Gaussian(sensitivity(d, degree, guarantee.relation), noise.scale)
         check_stated(guarantee, released.statement("moments"))
         moments = {each: arrays[f"moments/{each}"] for each in degrees(degree)}
         return cls(d, degree, moments, n_samples, noise, guarantee, unit=unit)

@@ -17,12 +17,9 @@ masks therefore keeps the bound (proof of Proposition 1).
 
 The sensitivities in use are larger by the relative margin `SENSITIVITY_MARGIN`. Half of the margin
 covers fixed-point features, which have a modulus of at most `MODULUS_BOUND`. The other half covers
-one rounding of the sums of less than 2^31 records before noise is added:
-
-- Sums with an exact state are rounded to multiples of :math:`2^{-30}`. These integers are below
-  :math:`2^{62}`. Rounding changes the difference of two sums by at most :math:`2^{-30}` per part.
-- Other sums are float64, with steps of at most :math:`2^{-21}` below :math:`2^{32}`. Rounding
-  changes the difference of two sums by at most one step per part.
+the rounding of sums of less than 2^31 records to multiples of :math:`2^{-30}` before noise is
+added. These integers are below :math:`2^{62}`. Rounding changes the difference of two sums by at
+most :math:`2^{-30}` per part, which is less than :math:`2^{-21}`.
 
 Per feature this is at most :math:`2^{-20}` in l1 and :math:`2^{-1/2}\, 2^{-20}` in l2. The half
 margin is at least :math:`2^{1/2}\, 2^{-20}` and :math:`2^{-20}`, and both grow alike with r.

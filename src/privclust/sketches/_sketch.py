@@ -18,7 +18,6 @@ from privclust.core.validation import check_integer
 from privclust.privacy import Guarantee, Neighbours, NoisyCount
 from privclust.privacy.groups import ROW, UNITS, unit_of, with_groups
 from privclust.privacy.noise import NoiseSource
-from privclust.records.arrow import is_of
 from privclust.records.streams import Source, chunks
 from privclust.sketches._base import UNREAD, BaseSketch
 from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS, FeatureSums
@@ -29,7 +28,7 @@ from privclust.sketches._tables import SketchedTable, table_state
 _FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
 # names in files of the exact sums of a sketch without noise
 _EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
-_MOST_ROUNDED = 2**31  # with fewer records float64 sums round as the sensitivity assumes
+_MOST_NOISY = 2**31  # sums of fewer records are integers below 2^62 when noise is added
 _MASK_SEED_BITS = 64
 
 
@@ -68,7 +67,7 @@ class Sketch(BaseSketch):
     unit : {"row", "group"}
         Kind of the records: rows, or groups of rows, such as all rows of one person.
     exact : mapping of str to ndarray or None
-        Exact state of the sums, `FeatureSums.state`; None if they are not exact.
+        Exact state of the sums, `FeatureSums.state`; None with noise.
     left_out : int, privclust.privacy.NoisyCount or None
         Number of records that contribute nothing, since an entry is missing or cannot be read; None
         if there can be none.
@@ -132,8 +131,6 @@ class Sketch(BaseSketch):
         n_measurements: int | None = None,
         mask_seed: int | None = None,
         first_record: int = 0,
-        chunk_size: int | None = None,
-        dataset: str | None = None,
         n_threads: int = 1,
     ) -> Self:
         """Return the sketch of a source of any size, without noise.
@@ -156,10 +153,6 @@ class Sketch(BaseSketch):
         first_record : int
             Index of the first record in the whole data set. With equal seeds, parts then get the
             masks that they have in the whole.
-        chunk_size : int or None
-            Records in memory at a time; it does not change the result.
-        dataset : str or None
-            Name of the dataset in an HDF5 file.
         n_threads : int
             Number of threads; it does not change the result.
 
@@ -181,7 +174,7 @@ class Sketch(BaseSketch):
             first_record=first_record,
             n_threads=n_threads,
         )
-        stream = chunks(source, chunk_size=chunk_size, dataset=dataset)
+        stream = chunks(source)
         n_features = sums.frequencies.shape[0]
         if stream.n_features != n_features:
             raise ValueError(
@@ -203,9 +196,6 @@ class Sketch(BaseSketch):
         groups: str | None = None,
         row_filter: Any = None,
         strict: bool = False,
-        n_measurements: int | None = None,
-        mask_seed: int | None = None,
-        first_record: int = 0,
         n_threads: int = 1,
         progress: Callable[[int], object] | None = None,
     ) -> Self:
@@ -235,9 +225,6 @@ class Sketch(BaseSketch):
             contributes nothing and is counted (`left_out`). An entry that is too large for the
             frequencies is clipped. True: such an entry, or a row without a group, is an error,
             which no guarantee covers.
-        n_measurements, mask_seed, first_record : int or None
-            As in `of`, in the order of files and their rows; not for Dask and Spark, which have no
-            order of rows, nor with `groups`.
         n_threads : int
             Threads that process Parquet files and streams; they do not change the result.
         progress : callable or None
@@ -270,31 +257,21 @@ class Sketch(BaseSketch):
         >>> sketch.n_samples, sketch.left_out, bool((sketch.sums == same.sums).all())
         (1, 1, True)
         """
-        masks: dict[str, Any] = {
-            "n_measurements": n_measurements,
-            "mask_seed": secret_mask_seed() if mask_seed is None else mask_seed,
-            "first_record": first_record,
-        }
-        empty, readers = FeatureSums(frequencies, **masks), n_threads
-        n_features, m = empty.frequencies.shape
+        n_features = FeatureSums(frequencies).frequencies.shape[0]
         if columns is not None and encoder is None and len(columns) != n_features:
             raise ValueError(f"there are {len(columns)} columns, the frequencies have {n_features}")
-        if empty.n_measurements < m:
-            _check_masks(source, groups)
-            readers, masks["n_threads"] = 1, n_threads  # masks need rows in order: one reader
         state, left_out = table_state(
             source,
-            partial(FeatureSums, empty.frequencies, **masks),
+            partial(FeatureSums, frequencies),
             columns=columns,
             encoder=encoder,
             groups=groups,
             row_filter=row_filter,
             strict=strict,
-            n_threads=readers,
+            n_threads=n_threads,
             progress=progress,
         )
-        unit, r = unit_of(groups), empty.n_measurements
-        sums = FeatureSums.from_state(state, empty.frequencies, n_measurements=r, unit=unit)
+        sums = FeatureSums.from_state(state, frequencies, unit=unit_of(groups))
         sketch = cls.from_feature_sums(sums)
         return replace(sketch, left_out=left_out, table=SketchedTable.of_encoder(encoder))
 
@@ -357,10 +334,6 @@ class Sketch(BaseSketch):
         )
 
     def _plus_exact(self, other: Self) -> Self:
-        """Return the merged sketch, to the byte if both have exact sums."""
-        if self.exact is None or other.exact is None:
-            n_samples = self.n_samples + other.n_samples
-            return replace(self, **self._added(other), n_samples=n_samples, exact=None)
         return self.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
 
     def _added(self, other: Self) -> dict[str, Any]:
@@ -368,10 +341,10 @@ class Sketch(BaseSketch):
 
     def _check_without_noise(self) -> None:
         super()._check_without_noise()
-        if self.n_samples >= _MOST_ROUNDED:
+        if self.n_samples >= _MOST_NOISY:
             raise ValueError(
-                "sums of 2^31 records or more are too coarse in float64: release the sketches of "
-                "parts and merge them"
+                "exact sums of 2^31 records or more have no room for noise: release the sketches "
+                "of parts and merge them"
             )
 
     def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
@@ -384,11 +357,9 @@ class Sketch(BaseSketch):
             "noise": SketchNoise(noise.mechanism, noise.scale),
         }
 
-    def _numbers(self, relation: Neighbours) -> FixedPoint | np.ndarray:
+    def _numbers(self, relation: Neighbours) -> FixedPoint:
         """Return alternating real and imaginary parts and, if not public, the record count."""
         counts = [self.n_samples] if relation is Neighbours.ADD_REMOVE else []
-        if self.exact is None:
-            return np.append(self.sums.view(np.float64), counts)
         whole, fraction = (self.exact[name].ravel() for name in ("whole", "fraction"))
         shift = FRACTION_BITS_OF_SUMS - SUM_BITS
         # rounds to the nearest multiple of 2^-SUM_BITS
@@ -415,7 +386,7 @@ class Sketch(BaseSketch):
         check_integer("n_measurements", n_measurements, minimum=1)
         noise, guarantee = parameters["noise"], parameters["guarantee"]
         unit = parameters.get("unit", ROW)
-        if noise is None and guarantee is None and _SUMS not in arrays:
+        if noise is None:
             state = {name: arrays[key] for name, key in _EXACT.items()}
             sums = FeatureSums.from_state(
                 state, frequencies, n_measurements=n_measurements, unit=unit
@@ -427,8 +398,8 @@ class Sketch(BaseSketch):
                 arrays[_SUMS],
                 parameters["n_samples"],
                 n_measurements,
-                None if noise is None else SketchNoise(**noise),
-                None if guarantee is None else Guarantee.from_dict(guarantee),
+                SketchNoise(**noise),
+                Guarantee.from_dict(guarantee),
                 unit=unit,
             )
         if sketch.n_samples != parameters["n_samples"] or sketch.key != parameters["frequencies"]:
@@ -447,17 +418,6 @@ class Sketch(BaseSketch):
 def _declared(sketch: Sketch) -> object:
     """Return the declaration of a sketch's columns, for comparison."""
     return None if sketch.table is None else sketch.table.declared
-
-
-def _check_masks(source: Any, groups: str | None) -> None:
-    """Raise a ValueError if rows have no index, which masks need."""
-    if groups is not None:
-        raise ValueError("groups cannot have masks, which are drawn for each row")
-    if is_of(source, "dask") or is_of(source, "pyspark"):
-        raise ValueError(
-            "masks (n_measurements) go by the index of a row, which rows of Dask and Spark do not "
-            "have: leave them out, or write the frame to Parquet files and sketch those"
-        )
 
 
 def secret_mask_seed() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,31 +51,6 @@ def sensitivity(n_features: int, degree: int, relation: Neighbours) -> Sensitivi
         return Sensitivity(1.0 + margin, "l2", relation, _PROOF)
     value = largest_move(n_features, weights) + 2.0 * margin
     return Sensitivity(value, "l2", relation, _PROOF)
-
-
-@dataclass(frozen=True)
-class MomentNoise:
-    """Gaussian noise on features.
-
-    Attributes
-    ----------
-    sigma : float
-        Standard deviation on each coordinate; the features of a row have norm 1.
-    n_parts : int
-        Number of merged sketches.
-    """
-
-    sigma: float
-    n_parts: int = 1
-
-    def __post_init__(self) -> None:
-        check_real("sigma", self.sigma)
-        check_integer("n_parts", self.n_parts, minimum=1)
-
-    @property
-    def scale(self) -> float:
-        """Standard deviation, under the name that all kinds of noise share."""
-        return self.sigma
 
 
 def check_size(n_features: int, degree: int) -> None:

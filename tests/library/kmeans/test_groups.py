@@ -114,7 +114,7 @@ def test_streams_give_the_same_bytes_for_any_order_of_groups(tmp_path):
     parts = [X[i : i + 100] for i in range(0, len(X), 100)]
     np.save(tmp_path / "x.npy", X)
     for source in (iter(parts), tmp_path / "x.npy"):
-        again = Sketch.of(source, frequencies(), groups=groups, chunk_size=70)
+        again = Sketch.of(source, frequencies(), groups=groups)
         assert again.sums.tobytes() == whole.sums.tobytes()
         assert again.n_samples == whole.n_samples == 400
     for wrong in (groups[:-1], np.append(groups, 0)):

@@ -150,10 +150,9 @@ def test_uniform_in_ball_is_uniform(d):
 # --- boxes and starts ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_samples", [1, 2, 63, 64, 65, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_extremes_are_those_of_the_columns(n_samples, dtype):
-    X = np.random.default_rng(n_samples).normal(size=(n_samples, 3)).astype(dtype)
+def test_extremes_are_those_of_the_columns(dtype):
+    X = np.random.default_rng(0).normal(size=(70, 3)).astype(dtype)
     for rows in (X, np.asfortranarray(X), X[::-1]):
         least, largest = extremes(rows)
         assert least.dtype == largest.dtype == np.float64

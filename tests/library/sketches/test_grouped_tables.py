@@ -187,26 +187,6 @@ def test_moments_of_any_entries():
         MomentSketch.of_table(table, columns=["x", "y"], strict=True)
 
 
-# --- masks ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("n_files", "rows"), [(1, 1), (7, 11)])
-def test_masks_go_by_the_order_of_rows(tmp_path, n_files, rows):
-    table = frame(150)
-    path = folder(tmp_path / "parts", table, n_files, rows)
-    how = {"n_measurements": 7, "mask_seed": 3, "first_record": 5}
-    for source in (path, table):
-        for n_threads in (1, 2):
-            sketch = of_features(source, columns=COLUMNS, n_threads=n_threads, **how)
-            assert state(sketch) == in_memory(table, **how)
-            assert sketch.n_measurements == 7
-    kept = table[table.day > 2]
-    how["row_filter"] = compute.field("day") > 2
-    sketch = of_features(path, columns=COLUMNS, n_threads=2, **how)
-    how.pop("row_filter")
-    assert state(sketch) == in_memory(kept, **how)
-
-
 # --- what is wrong is said -----------------------------------------------------------------------
 
 
@@ -224,7 +204,6 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     lengths = table.assign(x=pd.to_timedelta(table["x"], "s"))
     refused("'x' holds duration.*, not persons", lengths, columns=["y", "z", "day"], groups="x")
     refused("has no columns but 'who'", source=table[["who"]], columns=None, groups="who")
-    refused("masks, which are drawn for each row", groups="who", n_measurements=3)
     refused("name the columns", kind=of_moments, columns=None)
     reader = pa.RecordBatchReader.from_batches(arrow(table).schema, arrow(table).to_batches(7))
     refused("gives its rows once", source=reader, groups="who")

@@ -76,7 +76,7 @@ def test_parts_in_any_order_are_the_whole_to_the_byte(
     whole = Sketch.of(X, frequencies, **kwargs)
     edges = [0, 1, 30, 31, 100, 180, 200, 333, 334, 499, 500]
     parts = [
-        Sketch.of(X[a:b], frequencies, first_record=a, chunk_size=1 + a % 7, **kwargs)
+        Sketch.of(X[a:b], frequencies, first_record=a, **kwargs)
         for a, b in itertools.pairwise(edges)
     ]
     ahead, back = merged(parts), merged(parts[5:][::-1] + parts[:5])
@@ -278,12 +278,13 @@ def test_arguments_are_checked(X, frequencies):
     for arguments, reason in (
         ((frequencies, sums[1:], 3), "sums must be"),
         ((frequencies, np.full(M, np.nan), 3), "finite"),
-        ((frequencies, sums, 2.5), "n_samples"),
-        ((frequencies, sums, -1), "n_samples"),
+        ((frequencies, sums, 2.5, M, None, None, {}), "n_samples"),
+        ((frequencies, sums, -1, M, None, None, {}), "n_samples"),
+        ((frequencies, sums, 3), "either exact"),
         ((frequencies, sums, 3, M + 1), "at most the number of frequencies"),
         ((frequencies, sums, 3, M, SketchNoise("laplace", 1.0)), "neither"),
         ((frequencies, sums, math.nan, M, noisy.noise, noisy.guarantee), "n_samples"),
-        ((frequencies, sums, 3, M, noisy.noise, noisy.guarantee, {}), "must not carry"),
+        ((frequencies, sums, 3, M, noisy.noise, noisy.guarantee, {}), "either exact"),
     ):
         with pytest.raises(ValueError, match=reason):
             Sketch(*arguments)

@@ -47,7 +47,7 @@ def test_it_is_in_proportion_to_noise_where_that_is_all():
     for epsilon in (0.05, 0.1):
         errors.append(bound_at(mixture, epsilon))
         exact = MomentSketch.of(mixture[0], degree=4)
-        sigmas.append(exact.release(epsilon, 1e-5, random_state=0).noise.sigma)
+        sigmas.append(exact.release(epsilon, 1e-5, random_state=0).noise.scale)
     assert errors[0] / errors[1] == pytest.approx(sigmas[0] / sigmas[1], rel=0.1)
 
 

@@ -227,7 +227,7 @@ def test_two_parts_of_a_budget_are_as_good_as_the_whole():
     exact = MomentSketch.of(np.random.default_rng(0).standard_normal((50, 4)))
     whole = exact.release(1.0, 1e-5, random_state=0)
     parts = [exact.release(1.0, 1e-5, share=s, random_state=i) for i, s in enumerate((0.7, 0.3))]
-    assert parts[0].averaged(parts[1], 0.3).noise.sigma == pytest.approx(whole.noise.sigma)
+    assert parts[0].averaged(parts[1], 0.3).noise.scale == pytest.approx(whole.noise.scale)
 
 
 def test_files_and_merged_sketches(tmp_path):

@@ -40,7 +40,7 @@ def test_streams_give_the_same_bytes_for_any_order_of_groups(tmp_path):
     parts = [X[i : i + 77] for i in range(0, len(X), 77)]
     for source in (iter(parts), tmp_path / "x.npy", X[::-1]):
         own = ids[::-1] if isinstance(source, np.ndarray) else ids
-        again = MomentSketch.of(source, groups=own, chunk_size=50)
+        again = MomentSketch.of(source, groups=own)
         assert (integers(again) == whole).all()
     for wrong in (ids[:-1], np.append(ids, 0)):
         with pytest.raises(ValueError, match="groups must be one a row"):
