@@ -10,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from privclust.core.compiled import part
+from privclust.core.vectormath import fused
 
 LEAST_EXPONENT = np.float32(-87.0)  # exp below this is set to 0; exp(-87) is still a normal number
 _INVERSE_LN2 = np.float32(1.4426950408889634)
@@ -25,16 +26,6 @@ _C1 = np.float32(0.1666657702559799)
 _C2 = np.float32(0.041666554662050534)
 _C3 = np.float32(0.008363173074513711)
 _C4 = np.float32(0.001392617611993558)
-
-
-@intrinsic
-def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
-    """x y + z, rounded once."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fma(*arguments)
-
-    return types.float32(types.float32, types.float32, types.float32), generate
 
 
 @intrinsic

@@ -53,12 +53,12 @@ def _from_bits(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
-    """x y + z, rounded once."""
+    """x y + z, rounded once, in single or double precision."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
-    return types.float64(types.float64, types.float64, types.float64), generate
+    return z(z, z, z), generate
 
 
 # Sums must not be reordered here: the rounding by _ROUNDER and the two-part ln 2 rely on it.

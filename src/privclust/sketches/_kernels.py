@@ -31,6 +31,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from privclust.core.compiled import kernel, part
+from privclust.core.vectormath import fused
 
 BLOCK = 256  # records added before a carry: their features add up to at most 2^30 in 32 bits
 LANES = 4  # columns of X and of the frequencies are padded with zeros to a multiple of this
@@ -86,16 +87,6 @@ _ROUNDER_BITS = {
 def _integer_of(float_type):
     """Return the integer type with as many bits as the float type."""
     return types.int32 if float_type.bitwidth == 32 else types.int64
-
-
-@intrinsic
-def _fma(typing_context, a, b, c):
-    """Return a * b + c, rounded once."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.fma(*arguments)
-
-    return c(c, c, c), generate
 
 
 def _polynomial(builder, square, coefficients, scale):
@@ -230,10 +221,10 @@ def add_weighted_features(blocks, weights, n_records, turns, shift, sums):
 @part()
 def _four_terms(x, k, w, i, start):
     """Return `start` plus four terms of the phase of record i, from column k on."""
-    start = _fma(x[k, i], w[k], start)
-    start = _fma(x[k + 1, i], w[k + 1], start)
-    start = _fma(x[k + 2, i], w[k + 2], start)
-    return _fma(x[k + 3, i], w[k + 3], start)
+    start = fused(x[k, i], w[k], start)
+    start = fused(x[k + 1, i], w[k + 1], start)
+    start = fused(x[k + 2, i], w[k + 2], start)
+    return fused(x[k + 3, i], w[k + 3], start)
 
 
 @part()
@@ -242,10 +233,10 @@ def _phase(x, w):
     zero = x.dtype.type(0)
     first, second, third, fourth = zero, zero, zero, zero
     for k in range(0, x.shape[0], LANES):
-        first = _fma(x[k], w[k], first)
-        second = _fma(x[k + 1], w[k + 1], second)
-        third = _fma(x[k + 2], w[k + 2], third)
-        fourth = _fma(x[k + 3], w[k + 3], fourth)
+        first = fused(x[k], w[k], first)
+        second = fused(x[k + 1], w[k + 1], second)
+        third = fused(x[k + 2], w[k + 2], third)
+        fourth = fused(x[k + 3], w[k + 3], fourth)
     return (first + third) + (second + fourth)
 
 
