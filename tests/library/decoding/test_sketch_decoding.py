@@ -361,6 +361,7 @@ def test_the_summary_says_what_is_explained_and_hidden():
     assert said(exact, 1) == ""
     noisy = release(exact, 1e-3, random_state=0)
     assert "of 2 clusters cannot be distinguished from noise" in said(noisy, bounds=(-9, 9))
+    assert "with delta=1e-06 there would be" in said(noisy, bounds=(-9, 9))
     clear = release(exact, 1e3, random_state=0)
     assert "noise" not in said(clear, bounds=(-9, 9))
     low = Sketch.of(X, 0.02 * rng.standard_normal((2, 60)))
