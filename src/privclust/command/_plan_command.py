@@ -1,4 +1,4 @@
-"""``privclust plan``: the expected error of a budget, before it is spent."""
+"""``privclust plan``: expected error and intervals of a budget, before it is spent."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _METHODS = {  # parameters of each method, in addition to the budget
     "DPLloyd": {"init": "separated"},
     "EUGkM": {},
 }
+_SHAPES = ("round", "skewed")
 _FIRST, _ALL = "CompressiveKMeans", "all"
 
 
@@ -27,10 +28,10 @@ def add_to(commands) -> None:
         commands,
         "plan",
         _run,
-        summary="predict the error of private k-means, without data",
-        description="Predict the error of private k-means by fits to simulated clusters, with "
-        "the given numbers of rows, features and clusters. No data are read, and no budget is "
-        "spent.",
+        summary="predict error and intervals of private k-means, without data",
+        description="Predict the error of private k-means, the width of its 95 % intervals and "
+        "the share of clusters whose intervals are marked as unreliable, by fits to simulated "
+        "round and skewed clusters. No data are read, and no budget is spent.",
     )
     add = parser.add_argument
     add("--n", type=positive_integer, required=True, metavar="N", help="number of rows")
@@ -80,29 +81,45 @@ def _run(args) -> None:
     if args.smallest is not None and args.smallest * args.clusters > 1.0:
         args.usage_error("--smallest must be at most one over --clusters")
     methods = tuple(_METHODS) if args.method == _ALL else (args.method,)
-    n_simulated = 0
+    n_simulated, n_fits = 0, args.trials * len(args.epsilon) * len(methods) * len(_SHAPES)
     say(f"simulating fits of {args.n:,} rows")
-    with progress(args.trials * len(args.epsilon) * len(methods), "fits done") as advance:
+    with progress(n_fits, "fits done") as advance:
         for epsilon in args.epsilon:
-            outcomes = {}
-            for method in methods:
+            spent = {}
+            for shape in _SHAPES:
+                outcomes = {}
+                for method in methods:
+                    outcome = _printed(args, method, epsilon, shape, len(methods), advance)
+                    if outcome is not None:
+                        outcomes[method], n_simulated = outcome, outcome.n_simulated
+                if len(outcomes) > 1:
+                    least = _least(outcomes)
+                    print_result(
+                        f"epsilon {epsilon:g}, {shape} clusters, the least error: {least}\n"
+                    )
+                spent |= {method: outcome.budget() for method, outcome in outcomes.items()}
+            for method, budget in spent.items():
                 name = f", {method}" if len(methods) > 1 else ""
-                try:
-                    outcomes[method] = outcome = _planned(args, method, epsilon, advance)
-                except ValueError as error:
-                    if len(methods) == 1:
-                        raise
-                    print_result(f"epsilon {epsilon:g}{name}: not possible: {error}\n")
-                else:
-                    n_simulated = outcome.n_simulated
-                    print_result(f"epsilon {epsilon:g}{name}: {outcome}\n")
+                print_result(f"epsilon {epsilon:g}{name}, budget: {budget}\n")
             if args.columns is not None:
                 print_result(f"epsilon {epsilon:g}, {_counts(args, epsilon)}\n")
-            if len(outcomes) > 1:
-                print_result(f"epsilon {epsilon:g}, the least error: {_least(outcomes)}\n")
     rows = f"{n_simulated:,} rows each" + (", noise as of all" if n_simulated < args.n else "")
     of = "each method" if args.method == _ALL else args.method
-    say(f"{args.trials} simulated fits of {of}, {rows}; your data may be harder")
+    say(f"{args.trials} simulated fits of {of} for each shape, {rows}; your data may be harder")
+
+
+def _printed(args, method: str, epsilon: float, shape: str, n_methods: int, advance):
+    """Print and return the outcome of a method; None if it is impossible and others remain."""
+    where = f"epsilon {epsilon:g}{f', {method}' if n_methods > 1 else ''}, {shape} clusters"
+    try:
+        outcome = _planned(args, method, epsilon, shape, advance)
+    except ValueError as error:
+        if n_methods == 1:
+            raise
+        print_result(f"{where}: not possible: {error}\n")
+        return None
+    print_result(f"{where}: {outcome}\n")
+    return outcome
 
 
 def _counts(args, epsilon: float) -> str:
@@ -118,7 +135,7 @@ def _counts(args, epsilon: float) -> str:
     )
 
 
-def _planned(args, method, epsilon, advance):
+def _planned(args, method, epsilon, shape, advance):
     """Return the errors of simulated fits of a method, with its best noise."""
     import privclust.kmeans
     from privclust.kmeans import plan
@@ -138,6 +155,7 @@ def _planned(args, method, epsilon, advance):
         epsilon,
         delta,
         neighbours=args.neighbours,
+        shape=shape,
         estimator=getattr(privclust.kmeans, method)(**settings),
         n_trials=args.trials,
         random_state=args.seed,

@@ -511,18 +511,23 @@ def test_a_sketch_draws_on_a_ledger(run):
     assert "damaged" in err
 
 
-def test_plan_prints_a_line_for_each_epsilon(run):
+def test_plan_prints_lines_for_each_epsilon(run):
     options = ("--features", "2", "--clusters", "3", "--delta", "1e-6", "--trials", "2")
     code, out, err = run("plan", "--n", "200000", "--epsilon", "0.1", "1", "--seed", "0", *options)
     assert code == 0
     lines = out.splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["epsilon 0.1", "epsilon 1"]
-    assert all("times that without privacy" in line for line in lines)
-    assert "2 simulated fits of CompressiveKMeans, 50,000 rows each, noise as of all" in err
+    told = "round clusters", "skewed clusters", "budget"
+    starts = [f"epsilon {epsilon}, {what}" for epsilon in ("0.1", "1") for what in told]
+    assert [line.partition(":")[0] for line in lines] == starts
+    assert ["times that without privacy" in line for line in lines] == [True, True, False] * 2
+    assert all(line.endswith("% of clusters marked") for line in lines[:2])
+    assert "10 % for pilot: sums of features, 50 % for sums, counts and spreads" in lines[2]
+    of = "2 simulated fits of CompressiveKMeans for each shape, 50,000 rows each, noise as of all"
+    assert of in err
     options_of_table = ("--n", "200000", "--epsilon", "1", "--seed", "0", *options)
     code, out, err = run("plan", *options_of_table, "--columns", "4")
     assert code == 0
-    assert "epsilon 1, of this budget, 2% for counts of missing entries" in out.splitlines()[1]
+    assert "epsilon 1, of this budget, 2% for counts of missing entries" in out.splitlines()[3]
     assert re.search(r"noise of \d\d rows \(standard deviation\) on each count", out)
     code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
     assert (code, out) == (2, "")
@@ -534,18 +539,20 @@ def test_plan_compares_methods(run):
     task = ("plan", "--n", "5000", "--epsilon", "1", "--seed", "0", *options)
     code, out, err = run(*task, "--method", "all", "--smallest", "0.2")
     assert code == 0
-    of_methods, least = out.splitlines()[:4], out.splitlines()[4:]
-    names = [line.partition(":")[0].rpartition(", ")[2] for line in of_methods]
+    of_methods, least, skewed = out.splitlines()[:4], out.splitlines()[4], out.splitlines()[5:10]
+    names = [line.partition(":")[0].split(", ")[1] for line in of_methods]
     assert names == ["CompressiveKMeans", "TreeKMeans", "DPLloyd", "EUGkM"]
     medians = [float(line.split("error ")[1].split()[0]) for line in of_methods]
-    assert f"the least error: {names[medians.index(min(medians))]}" in least[0]
+    assert f"the least error: {names[medians.index(min(medians))]}" in least
+    assert all(line.startswith("epsilon 1, ") and "skewed" in line for line in skewed)
+    assert "epsilon 1, TreeKMeans, budget: 84 % for counts of cells" in out
     assert "2 simulated fits of each method" in err
     wide = ("--n", "1000000", "--features", "40", "--clusters", "3", "--trials", "1")
     budget = ("--epsilon", "0.1", "--delta", "1e-6")
     code, out, err = run("plan", *wide, *budget, "--method", "all", "--seed", "0")
     assert code == 0
-    assert "epsilon 0.1, EUGkM: not possible: the grid needs" in out
-    assert "epsilon 0.1, the least error: CompressiveKMeans" in out
+    assert "epsilon 0.1, EUGkM, round clusters: not possible: the grid needs" in out
+    assert "epsilon 0.1, round clusters, the least error: CompressiveKMeans" in out
     code, out, err = run(*task, "--smallest", "0.4")
     assert (code, out) == (2, "")
     assert "--smallest must be at most one over --clusters" in err

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, plan
+from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, TreeKMeans, plan
 from privclust.kmeans import _plan as module
-from privclust.privacy import Budget
+from privclust.privacy import Budget, Guarantee
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,57 @@ def test_what_noise_hides_is_said():
     assert low <= outcome.median <= high
 
 
+@pytest.mark.parametrize("shape", ["round", "skewed"])
+@pytest.mark.parametrize("n_samples", [20_000, 800_000])
+def test_intervals_of_one_cluster_are_those_of_a_mean(n_samples, shape):
+    """1.96 deviations over the root of n, whether all rows are simulated or a sixteenth."""
+    how = {"estimator": TreeKMeans(), "n_trials": 2, "random_state": 0, "shape": shape}
+    outcome = plan(n_samples, 2, 1, 1e4, 1e-6, **how)
+    assert outcome.width == pytest.approx(1.96 / np.sqrt(n_samples), rel=0.1)
+    assert outcome.marked.tolist() == [0.0, 0.0]
+
+
+def test_intervals_narrow_with_the_budget_until_none_is_marked():
+    settings = {"delta": 1e-6, "separation": 4.0, "n_trials": 2, "random_state": 0}
+    plans = [plan(20_000, 2, 3, epsilon, **settings) for epsilon in (0.001, 0.1, 1.0)]
+    hidden, small, large = plans
+    assert hidden.marked.min() == 1.0
+    assert np.isnan(hidden.width)
+    assert str(hidden).endswith("; 100 % of clusters marked")
+    assert small.width > large.width > 1.96 / np.sqrt(20_000) / 10  # of a column, not of a cluster
+    assert f"± {100 * large.width:.2g} % of a column's standard deviation" in str(large)
+
+
+def test_rows_of_skewed_clusters_have_a_tail_on_the_right():
+    rng = np.random.default_rng(0)
+    for shape, skewness in (("round", 0.0), ("skewed", 2.0 / np.sqrt(1.5))):
+        rows, means = module._rows(100_000, 2, np.ones(1), 3.0, shape, rng)
+        offsets = rows - means
+        assert np.abs(offsets.mean(axis=0)).max() < 0.02
+        assert offsets.var(axis=0) == pytest.approx([1.0, 1.0], rel=0.03)
+        assert stats.skew(offsets) == pytest.approx([skewness] * 2, abs=0.1)
+
+
+def test_a_plan_says_what_the_budget_is_spent_on():
+    shares = {
+        delta: plan(5_000, 2, 2, 2.0, delta, n_trials=1, random_state=0).shares
+        for delta in (1e-6, 0.0)
+    }
+    of_rounds = "sums, counts and spreads of rows by cluster"
+    gaussian = {"sums of features": 0.4, "pilot: sums of features": 0.1, of_rounds: 0.5}
+    assert shares[1e-6] == pytest.approx(gaussian)
+    assert shares[0.0] == pytest.approx({"sums of features": 0.9, "pilot: sums of features": 0.1})
+    tree = plan(5_000, 2, 2, 2.0, 1e-6, estimator=TreeKMeans(), n_trials=1, random_state=0)
+    assert tree.budget() == "84 % for counts of cells, 16 % for sums, counts and spreads by cluster"
+
+
+def test_a_method_without_standard_errors_has_no_intervals():
+    outcome = plan(5_000, 2, 2, 1.0, estimator=EUGkM(n_init=1), n_trials=1, random_state=0)
+    assert np.isnan([outcome.width, *outcome.marked]).all()
+    assert "interval" not in str(outcome)
+    assert "marked" not in str(outcome)
+
+
 def test_simulated_noise_has_the_scale_of_all_rows():
     sigma = module.analytic_gaussian_sigma
     unit = module.Sensitivity(1.0, "l2", module.Neighbours.REPLACE_ONE, "a unit")
@@ -78,6 +129,8 @@ def test_bad_settings_are_named(arguments, message):
         plan(*arguments)
     with pytest.raises(ValueError, match="n_trials must be"):
         plan(100, 2, 3, 1.0, n_trials=0)
+    with pytest.raises(ValueError, match="shape must be"):
+        plan(100, 2, 3, 1.0, shape="square")
 
 
 @pytest.mark.parametrize("smallest", [0.0, -0.1, 0.4, np.nan])
@@ -89,8 +142,19 @@ def test_the_smallest_cluster_is_no_larger_than_the_others(smallest):
 @pytest.fixture
 def simulated(monkeypatch):
     """What each simulated fit is given."""
-    given = []
-    monkeypatch.setattr(module, "_outcome", lambda *all_: given.append(all_) or (1.0, 1.0))
+    given, drawn = [], []
+    told = (1.0, 1.0, 0.1, 0.0), Guarantee("none", "replace_one")
+
+    def rows(n, d, weights, scale, shape, rng):
+        drawn.append((n, d, weights, scale, rng))
+        return None, None
+
+    def outcome(model, *_):
+        given.append((model, *drawn[-1]))
+        return told
+
+    monkeypatch.setattr(module, "_rows", rows)
+    monkeypatch.setattr(module, "_outcome", outcome)
     return given
 
 
