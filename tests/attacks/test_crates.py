@@ -316,7 +316,7 @@ def longer_rows(table):
 
 
 @pytest.mark.attack(
-    claim="Without a tolerance, all cells must be the same.",
+    claim="All cells of a table must be the same.",
     before="If a row was longer than the header, this program read its last cells and other "
     "programs its first ones, so an invented table had the 'same numbers'. A blank line let any "
     "figure pass unchecked.",
@@ -506,4 +506,4 @@ def test_no_substitute_is_hidden(honest):
     "forged", [b"method,error,cpu_seconds\nours,0.5,1.0\n", b"method,error\nours,0.50\n"]
 )
 def test_no_time_is_invented(forged):
-    assert compare_cells(forged, b"method,error\nours,0.5\n", 0.0)[0] == DIFFERS
+    assert compare_cells(forged, b"method,error\nours,0.5\n")[0] == DIFFERS

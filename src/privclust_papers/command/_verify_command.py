@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from privclust.command.arguments import add_command, number, positive_integer, positive_number, seed
+from privclust.command.arguments import add_command, positive_integer, positive_number, seed
 from privclust.command.output import print_result, say
 
 _FOLDER = "certificate"
@@ -47,20 +47,10 @@ def add_to(commands) -> None:
         metavar="S",
         help="seed of the draw; default: a new one, which is printed",
     )
-    add(
-        "--tolerance",
-        type=number,
-        default=0.0,
-        metavar="R",
-        help="largest relative difference of numbers; default: 0",
-    )
     add("--checker", default="", metavar="NAME", help="name of the checker, for the certificate")
 
 
 def _run(args) -> int:
-    if args.tolerance < 0:
-        args.usage_error("--tolerance must be at least 0")
-
     from privclust.core.printable import printable
     from privclust_papers.report import verification
     from privclust_papers.report.crate_file import CrateError, read_crate
@@ -81,9 +71,7 @@ def _run(args) -> int:
             f"them, {verification.cost_of(*drawn.jobs):,.1f} CPU s in the run"
         )
         Path(_FOLDER).mkdir(exist_ok=True)
-        draw = drawn, chosen, args.minutes, args.tolerance
-        checked = verification.Verification(crate, *draw)
-        recompute(crate, config, checked)
+        checked = recompute(crate, config, drawn)
     except CrateError as error:
         args.usage_error(str(error))
     except FileExistsError:
@@ -94,8 +82,8 @@ def _run(args) -> int:
     for finding in checked.findings:
         detail = f" ({finding.detail})" if finding.detail else ""
         print_result(printable(f"{finding.name}: {finding.outcome}{detail}") + "\n")
-    if checked.messages:
-        say(checked.messages)
+    for line in checked.messages.splitlines():
+        say(printable(line))
     print_result(f"{verification.summary(checked)}\n")
     say(f"certificate: {_FOLDER}/{verification.CERTIFICATE}")
     return 0 if checked.agrees else 1

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from privclust.core.printable import excerpt, printable
+from privclust.core.printable import excerpt
 from privclust_papers.datasets.fetch import resolve_mirror
 from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 from privclust_papers.pipeline.project_files import (
@@ -28,13 +26,8 @@ from privclust_papers.pipeline.project_files import (
 from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, safe_name
 from privclust_papers.report.restoration import date_outputs, place
 from privclust_papers.report.run_records import Job
-from privclust_papers.report.verification import Verification, compare_outputs
+from privclust_papers.report.verification import Draw, Verification, compare_outputs
 from privclust_papers.settings.config import ConfigError, load_yaml, validate
-
-_FOLDERS = ("config", "workflow", "src")
-_LINES_BEFORE, _MOST_LINES = 4, 30  # of Snakemake's output about a failure
-# Temporary files of compiled code that another process is writing.
-_HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
 
 
 def check_project(crate: Crate) -> dict[str, Any]:
@@ -74,36 +67,29 @@ def check_project(crate: Crate) -> dict[str, Any]:
     return config
 
 
-def recompute(crate: Crate, config: Mapping[str, Any], verification: Verification) -> None:
-    """Repeat the drawn jobs in a copy of the project, and add the findings to `verification`.
+def recompute(crate: Crate, config: Mapping[str, Any], draw: Draw) -> Verification:
+    """Repeat the drawn jobs in a copy of the project, and compare their outputs.
 
     The copy has the code of the project in the working folder, the crate's settings, and the
     results of the crate that the jobs read. Outputs of each group of jobs get the dates of the
     crate's run, so that Snakemake does not repeat the jobs between two drawn ones.
     """
-    start, jobs = time.monotonic(), verification.draw.jobs
-    temporary = tempfile.TemporaryDirectory(prefix="privclust-verify-", ignore_cleanup_errors=True)
-    with temporary as name:
-        scratch = Path(name)
-        mirror = _copy_project(crate, config, Path(), scratch)
+    jobs, messages = draw.jobs, ""
+    with tempfile.TemporaryDirectory(prefix="privclust-verify-", ignore_cleanup_errors=True) as top:
+        scratch = Path(top)
+        _copy_project(crate, config, Path(), scratch)
         read = {crate.makers[n] for job in jobs for n in job.inputs if n in crate.makers}
         place(crate, sorted(read - set(jobs), key=lambda job: job.end), scratch)
         outputs = sorted(output for job in jobs for output in job.outputs)
         if early := [output for output in outputs if (scratch / output).exists()]:
             # possible by another spelling on file systems that ignore case
             raise crate.error(f"would provide {early[0]}, which must be recomputed")
-        failures = []
         for group in generations(crate, jobs):
-            failures.append(_run_snakemake([n for j in group for n in j.outputs], scratch))
+            messages += _run_snakemake([n for j in group for n in j.outputs], scratch)
             for job in group:
                 date_outputs(job, scratch)
-        said = "\n".join(filter(None, failures))
-        for path, word in ((name, "SCRATCH"), (mirror, "MIRROR"), (sys.executable, "python")):
-            said = said.replace(path, word) if path else said
-        verification.messages = "\n".join(map(printable, said.replace("`", "'").splitlines()))
-        verification.redone = [j for j in jobs if all((scratch / n).exists() for n in j.outputs)]
-        verification.findings = compare_outputs(crate, jobs, scratch, verification.tolerance)
-    verification.elapsed_s = time.monotonic() - start
+        redone = [job for job in jobs if all((scratch / name).exists() for name in job.outputs)]
+        return Verification(crate, draw, compare_outputs(crate, jobs, scratch), redone, messages)
 
 
 def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
@@ -122,60 +108,49 @@ def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
     return [groups[n] for n in sorted(groups)]
 
 
-def _run_snakemake(targets: Sequence[str], scratch: Path) -> str:
+def _run_snakemake(targets: list[str], scratch: Path) -> str:
     """Make files by the workflow in a folder; return Snakemake's messages if a job failed."""
     command = [
         *(sys.executable, "-m", "snakemake", "--cores", "1", "--keep-going"),
         # without "params", which include the location of a data set
         *("--rerun-triggers", "code", "input", "mtime", "software-env"),
-        *("--nocolor", "--show-failed-logs", "--", *targets),
+        *("--nocolor", "--quiet", "rules", "--show-failed-logs", "--", *targets),
     ]
     paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(
-        command, cwd=scratch, env=environment, errors="replace", start_new_session=True, **streams
-    ) as process:
-        try:
-            output, _ = process.communicate()
-        except BaseException:  # kill the group, as jobs survive if only Snakemake is killed
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    if not process.returncode:
-        return ""
-    lines = [line for line in output.splitlines() if line.strip()]
-    # other jobs go on after a failure, so that its reason may be far from the end
-    errors = (i - _LINES_BEFORE for i, line in enumerate(lines) if line.startswith("Error in "))
-    first = max(next(errors, len(lines) - _MOST_LINES), 0)
-    return "\n".join(lines[first : first + _MOST_LINES])
+    done = subprocess.run(
+        command,
+        cwd=scratch,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    return done.stdout if done.returncode else ""
 
 
-def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> str:
-    """Copy the project's code and write the run's settings; return the mirror, if any."""
-    data = set(own_data_files(folder, config))
-    private = {(folder / name).resolve() for name in data}
-
-    def left_out(within: str, names: list[str]) -> set[str]:
-        rows = {name for name in names if Path(within, name).resolve() in private}
-        return rows | _HALF_WRITTEN(within, names)
-
-    for part in _FOLDERS:  # including the caches of compiled kernels
-        shutil.copytree(folder / part, scratch / part, ignore=left_out)
-    # files in the settings may be in other folders
-    for name in (CITATION, *crate.code, *config_files(folder, config), *data):
+def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> None:
+    """Copy the declared files of the project, without a user's rows, and the run's settings."""
+    # caches of compiled kernels included, but not those that another process is writing
+    half_written = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
+    for part in ("src", "workflow"):
+        shutil.copytree(folder / part, scratch / part, ignore=half_written)
+    (scratch / "config").mkdir()
+    for name in own_data_files(folder, config):  # private rows are not copied
+        if (folder / name).is_file() and not (scratch / name).exists():
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            (scratch / name).symlink_to((folder / name).resolve())
+    for name in (CITATION, *crate.code, *config_files(folder, config)):
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            if name in data:  # private rows are not copied
-                target.symlink_to(source.resolve())
-            else:
-                shutil.copy2(source, target)
+            shutil.copy2(source, target)
     here = load_yaml(folder / CONFIG)
     mirror = resolve_mirror(here.get("mirror"), os.environ, folder / DEFAULT_MIRROR)
-    place_of_data = str(folder.resolve() / mirror) if mirror else ""
+    place_of_data = str(folder.resolve() / mirror) if mirror else None
     # the crate's container is ignored, since nothing of a crate is run
-    settings = dict(config) | {"mirror": place_of_data or None, "container": here.get("container")}
+    settings = dict(config) | {"mirror": place_of_data, "container": here.get("container")}
     if not crate.substitutes:  # then the recomputation must not use substitutes either
         settings["substitutes"] = False
     (scratch / CONFIG).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    return place_of_data

@@ -8,7 +8,7 @@ import platform
 import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from privclust.core.files import write_text
 from privclust.core.hdf5 import FileError, package_versions
 from privclust.core.printable import excerpt
 from privclust_papers.pipeline import artefacts
-from privclust_papers.pipeline.project_files import CITATION, CONFIG
+from privclust_papers.pipeline.project_files import CITATION
 from privclust_papers.report.crate_file import FEATURES, PREPARED, Crate, file_sha256
 from privclust_papers.report.run_records import Job, made_from
 from privclust_papers.report.two_runs import (
@@ -34,9 +34,8 @@ from privclust_papers.report.two_runs import (
 from privclust_papers.settings.config import load_yaml
 
 CERTIFICATE = "codecheck.yml"
-SAME, EQUAL, CLOSE = "same bytes", "same numbers", "within tolerance"
+SAME, EQUAL = "same bytes", "same numbers"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
-_AGREE = (SAME, EQUAL, CLOSE)
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,8 @@ class Draw:
     needed: tuple[Job, ...]  # jobs before them, if their results are not in the crate
     too_long: tuple[Job, ...] = ()  # beyond the limit of time, with the jobs that they need
     incomparable: tuple[Job, ...] = ()  # the page, fetched data, and the user's own data
+    seed: int = 0
+    minutes: float = math.inf  # limit of CPU time
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -59,29 +60,25 @@ class Finding:
     """The result of comparing one output of a job."""
 
     name: str
-    outcome: str  # one of the six constants above
+    outcome: str  # one of the five constants above
     detail: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Verification:
-    """A crate, the drawn jobs, and their results; see `write_certificate`."""
+    """The result of repeating drawn jobs of a crate; see `write_certificate`."""
 
     crate: Crate
     draw: Draw
-    seed: int
-    minutes: float
-    tolerance: float = 0.0  # largest relative difference of numbers
-    findings: list[Finding] = field(default_factory=list)
-    redone: list[Job] = field(default_factory=list)  # jobs with all outputs made again
-    elapsed_s: float = 0.0
-    messages: str = ""  # Snakemake's last messages if a job failed
+    findings: list[Finding]
+    redone: list[Job]  # jobs with all outputs made again
+    messages: str = ""  # of Snakemake, if a job failed
 
     @property
     def agrees(self) -> bool:
         """Whether at least one output agrees, and none differs or is missing."""
         outcomes = {finding.outcome for finding in self.findings}
-        return not outcomes.isdisjoint(_AGREE) and outcomes.isdisjoint((DIFFERS, MISSING))
+        return not outcomes.isdisjoint((SAME, EQUAL)) and outcomes.isdisjoint((DIFFERS, MISSING))
 
 
 def cost_of(*jobs: Job) -> float:
@@ -115,6 +112,8 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
         tuple(job for job in crate.jobs if job in done and job not in drawn),
         tuple(job for job in comparable if cost_of(job, *needs[job]) > limit),
         tuple(job for job in crate.jobs if job not in needs),
+        seed,
+        minutes,
     )
 
 
@@ -145,29 +144,23 @@ def kind_of(name: str) -> str:
     return {".csv": "table", ".svg": "figure", ".png": "figure"}.get(path.suffix, "")
 
 
-def compare_outputs(
-    crate: Crate, jobs: Iterable[Job], folder: Path, tolerance: float = 0.0
-) -> list[Finding]:
-    """Compare the outputs of jobs in a folder with those of the crate.
+def compare_outputs(crate: Crate, jobs: Iterable[Job], folder: Path) -> list[Finding]:
+    """Compare the outputs of jobs in a folder with those of the crate, by their bytes.
 
-    `tolerance` is the largest relative difference of numbers. Outputs that the crate leaves out are
-    compared only by checksum. Results from other data than the run's, such as a substitute, do not
-    count as recomputed.
+    Outputs with other bytes agree if they differ only in measured times, which the crate must have
+    to compare. Results from other data than the run's, such as a substitute, do not count as
+    recomputed.
     """
     findings: list[Finding] = []
     timed = _timed_claims(crate, folder)
     for job in jobs:
-        compared = {
-            name: _compare(crate, name, folder, tolerance, timed)
-            for name in _comparable(crate, job)
-        }
-        # a figure may differ if its table differs in times or within the tolerance
-        tables = {compared[name][0] for name in compared if kind_of(name) == "table"}
-        is_table_other = bool(tables) and tables <= {EQUAL, CLOSE}
-        for name, (outcome, detail) in compared.items():
-            if kind_of(name) == "figure" and outcome == DIFFERS and is_table_other:
-                outcome, detail = NOT_JUDGED, "its table differs in times or within the tolerance"
-            findings.append(Finding(name, outcome, detail))
+        found = [_compare(crate, name, folder, timed) for name in _comparable(crate, job)]
+        tables = {finding.outcome for finding in found if kind_of(finding.name) == "table"}
+        for finding in found:
+            is_figure = kind_of(finding.name) == "figure"
+            if is_figure and finding.outcome == DIFFERS and tables == {EQUAL}:
+                finding = Finding(finding.name, NOT_JUDGED, "its table differs in times")
+            findings.append(finding)
     data = [f for f in findings if f.name.startswith((PREPARED, FEATURES))]
     others = {finding.name for finding in data if finding.outcome == DIFFERS}
     rest = made_from(crate.jobs, others) - others
@@ -180,35 +173,34 @@ def _timed_claims(crate: Crate, folder: Path) -> set[str]:
     """Return the ids of claims on times, from the claims.yaml of the project's copy."""
     paths = [folder / paper / "claims.yaml" for paper in crate.settings.get("papers") or ()]
     claims = [claim for path in paths if path.is_file() for claim in load_yaml(path)]
-    checked = [claim for claim in claims if "check" in claim]  # others are judged by these
-    return {claim["id"] for claim in checked if claim["check"].get("metric") in TIMED_METRICS}
+    checks = {claim["id"]: claim.get("check", {}) for claim in claims}
+    return {name for name, check in checks.items() if check.get("metric") in TIMED_METRICS}
 
 
-def _compare(
-    crate: Crate, name: str, folder: Path, tolerance: float, timed: Collection[str]
-) -> tuple[str, str]:
+def _compare(crate: Crate, name: str, folder: Path, timed: Collection[str]) -> Finding:
     kind, path = kind_of(name), folder / name
     sha256 = file_sha256(path)
     if not sha256:
-        return MISSING, ""
+        return Finding(name, MISSING)
     if sha256 == crate.digests[name]:
-        return SAME, ""
+        return Finding(name, SAME)
     if name not in crate.sums:
-        return DIFFERS, "in its bytes; the crate has only its checksum"
+        return Finding(name, DIFFERS, "in its bytes; the crate has only its checksum")
     if kind == "figure":
-        return DIFFERS, "in its bytes"
+        return Finding(name, DIFFERS, "in its bytes")
     content, before = crate.read(name), path.with_name(f"{path.name}.before")
     try:
         if kind == "table":
-            return compare_cells(content, path.read_bytes(), tolerance, timed)
+            return Finding(name, *compare_cells(content, path.read_bytes(), timed))
         before.write_bytes(content)
         of_file = "dataset" if kind == "data" else kind
         theirs, ours = (artefacts.read(p, of_file) for p in (before, path))
         if theirs.parameters != ours.parameters:
-            return DIFFERS, "in its recorded parameters"
-        return compare_arrays(theirs.arrays, ours.arrays, tolerance)
+            return Finding(name, DIFFERS, "in its recorded parameters")
+        return Finding(name, *compare_arrays(theirs.arrays, ours.arrays))
     except (FileError, ValueError) as error:
-        return DIFFERS, f"and cannot be read ({str(error).replace(f'{folder}/', '')})"
+        reason = str(error).replace(f"{folder}/", "")
+        return Finding(name, DIFFERS, f"and cannot be read ({reason})")
     finally:
         before.unlink(missing_ok=True)
 
@@ -218,9 +210,7 @@ class _SameTexts(RunComparison):
         return a == b
 
 
-def compare_cells(
-    before: bytes, after: bytes, tolerance: float, timed: Collection[str] = ()
-) -> tuple[str, str]:
+def compare_cells(before: bytes, after: bytes, timed: Collection[str] = ()) -> tuple[str, str]:
     """Compare two tables cell by cell, without times and verdicts on times."""
     theirs, ours = map(read_cells, (before, after))
     if theirs.equals(ours):
@@ -228,10 +218,10 @@ def compare_cells(
     for table in (theirs, ours):
         if {"id", "decided_by"} <= set(theirs) & set(ours):
             table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
-    outcome = RunComparison(tolerance, 0.0) if tolerance else _SameTexts(0.0, 0.0)
+    outcome = _SameTexts(0.0, 0.0)
     compare_tables("", (theirs, ours), outcome)
     if not outcome.numbers:
-        return (CLOSE, "") if tolerance else (EQUAL, "except for times")
+        return EQUAL, "except for times"
     first = outcome.numbers[0]
     return DIFFERS, (
         f"in {len(outcome.numbers):,} of {outcome.n_numbers:,} cells, first "
@@ -240,43 +230,21 @@ def compare_cells(
 
 
 def compare_arrays(
-    before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray], tolerance: float
+    before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]
 ) -> tuple[str, str]:
-    """Compare arrays by name, without times; return the outcome and the largest difference.
-
-    The difference of numbers a, b is |a - b| over the largest absolute entry of their array in the
-    crate; two NaN are equal. Other types, integers included, must be equal.
-    """
-    apart = {
-        name: _apart(before.get(name), after.get(name))
-        for name in sorted({*before, *after})
-        if name.rpartition("/")[2] not in (*TIMES, *TIMED_METRICS)
-    }
-    others = {name: gap for name, gap in apart.items() if gap > 0.0}
+    """Compare arrays by name, without times; two NaN are equal."""
+    names = {*before, *after}
+    names = {name for name in names if name.rpartition("/")[2] not in (*TIMES, *TIMED_METRICS)}
+    others = [n for n in sorted(names) if not _is_same(before.get(n), after.get(n))]
     if not others:
         return EQUAL, "except for times, or versions of packages"
-    worst, gap = max(others.items(), key=lambda item: item[1])
-    detail = f"most in {worst}: by {gap:.2g} of its largest entry"
-    detail = f"{len(others)} of {len(apart)} arrays, {detail}"
-    return (CLOSE if gap <= tolerance else DIFFERS), detail
+    return DIFFERS, f"in {len(others)} of {len(names)} arrays, first {others[0]}"
 
 
-def _apart(before: np.ndarray | None, after: np.ndarray | None) -> float:
-    """Return the relative difference of two arrays; infinity if shapes or types differ."""
-    if before is None or after is None:
-        return math.inf
-    if (before.shape, before.dtype) != (after.shape, after.dtype):
-        return math.inf
-    is_number = before.dtype.kind in "fc"
-    if np.array_equal(before, after, equal_nan=is_number):
-        return 0.0
-    if not is_number:
-        return math.inf
-    finite = np.isfinite(before) & np.isfinite(after)
-    scale = np.abs(before[finite]).max(initial=0.0)
-    if not scale or not np.array_equal(before[~finite], after[~finite], equal_nan=True):
-        return math.inf
-    return float(np.abs(before[finite] - after[finite]).max() / scale)
+def _is_same(before: np.ndarray | None, after: np.ndarray | None) -> bool:
+    if before is None or after is None or before.dtype != after.dtype:
+        return False
+    return np.array_equal(before, after, equal_nan=before.dtype.kind in "fc")
 
 
 def summary(verification: Verification) -> str:
@@ -300,22 +268,16 @@ def write_certificate(
     """Write the certificate into a folder, created if needed; `checker` is the person's name.
 
     The certificate has the keys of https://codecheck.org.uk/spec/config/1.0/ except for the
-    certificate number, and the archive, the draw and the machine. The DOI of the crate is from the
-    project's config, and the authors are from its ``CITATION.cff``.
+    certificate number, and the archive, the draw and the machine. The authors are from the
+    project's ``CITATION.cff``.
     """
     crate, draw = verification.crate, verification.draw
     citation = load_yaml(CITATION) if Path(CITATION).is_file() else {}
-    published = load_yaml(CONFIG).get("published") or {}
-    # the DOI applies only to a crate with the same bytes
-    sha256 = file_sha256(crate.path)
-    doi = published.get("doi") if published.get("sha256") == sha256 else None
-    address = f"https://doi.org/{doi}" if doi else None
     document = {
         "version": "https://codecheck.org.uk/spec/config/1.0/",
         "paper": {
             "title": f"privclust {__version__}, {crate.effort} effort",
             "authors": citation.get("authors", []),
-            **({"reference": address} if address else {}),
         },
         "manifest": [
             {"file": f.name, "comment": f"{f.outcome}: {excerpt(f.detail)}".removesuffix(": ")}
@@ -324,15 +286,13 @@ def write_certificate(
         ],
         "codechecker": [{"name": checker or "not stated"}],
         "summary": summary(verification),
-        "repository": address,
         "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
         "agrees": verification.agrees,
         "not_recomputed": [f.name for f in verification.findings if f.outcome == MISSING],
-        "archive": {"sha256": sha256, "substitutes": list(crate.substitutes)},
+        "archive": {"sha256": file_sha256(crate.path), "substitutes": list(crate.substitutes)},
         "draw": {
-            "seed": verification.seed,
-            "minutes": verification.minutes,
-            "tolerance": verification.tolerance,
+            "seed": draw.seed,
+            "minutes": draw.minutes,
             "drawn": [f"{job.rule}: {job.outputs[0]}" for job in draw.drawn],
             "needed_before": [f"{job.rule}: {job.outputs[0]}" for job in draw.needed],
             "too_long": f"{len(draw.too_long)} jobs of {cost_of(*draw.too_long):,.0f} CPU s",
@@ -343,10 +303,7 @@ def write_certificate(
             "processor": f"{get_host_cpu_name()}, {os.cpu_count()} cores",
             "python": platform.python_version(),
             "packages": package_versions(),
-            "seconds": round(verification.elapsed_s),
         },
-        "messages": verification.messages or None,
     }
-    document = {key: value for key, value in document.items() if value is not None}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
     write_text(Path(folder, CERTIFICATE), f"---\n{text}")
