@@ -20,7 +20,7 @@ from scratch import ROOT
 
 RESULTS = ROOT / "docs/results"
 COMMITS = RESULTS / "commits.csv"
-COSTS = ("costs.csv", "costs_model.csv", "costs_runs.csv")
+COSTS = ("costs.csv", "costs_runs.csv")
 
 
 def commit_of(clone):

@@ -4,24 +4,15 @@ include: "clock.smk"
 rule costs:
     input:
         page=JOBS.page,
-        code=source_files(
-            [
-                "privclust_papers.report.costs",
-                "privclust_papers.report.drawing.run_costs",
-            ]
-        ),
+        code=source_files(["privclust_papers.report.costs"]),
         script=of_workflow("scripts/costs.py"),
     output:
         table=f"{JOBS.results}/costs.csv",
         runs=f"{JOBS.results}/costs_runs.csv",
-        svg=f"{JOBS.results}/costs.svg",
-        png=f"{JOBS.results}/costs.png",
-        model=f"{JOBS.results}/costs_model.csv",
         digests=multiext(
             f"{JOBS.results}/",
             "costs.csv.sha256",
             "costs_runs.csv.sha256",
-            "costs_model.csv.sha256",
         ),
     log:
         f"logs/{PLAN.effort}/costs.log",

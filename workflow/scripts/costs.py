@@ -1,18 +1,14 @@
-"""Add up what a run cost, and draw it beside how long it would take on other machines."""
+"""Add up what a run cost."""
 
 from privclust_papers.pipeline import job
 from privclust_papers.pipeline.artefacts import write_table
 from privclust_papers.report.costs import (
-    CORES,
     CostError,
-    compare_runs,
     cost_table,
-    predict,
     read_costs,
+    run_table,
     verdict_lines,
 )
-from privclust_papers.report.drawing.run_costs import draw_costs
-from privclust_papers.report.drawing.style import save
 
 log = job.start(snakemake)
 try:
@@ -23,10 +19,8 @@ except CostError as error:
 if costs.unrecorded:
     first = ", ".join(costs.unrecorded[:3])
     log.warning("%d files have no record of their cost, such as %s", len(costs.unrecorded), first)
-table, model, runs = cost_table(costs), predict(costs, CORES), compare_runs(costs)
+table, runs = cost_table(costs), run_table(costs)
 for line in verdict_lines(table, snakemake.params.budgets, snakemake.params.effort):
     log.info("%s", line)
 write_table(snakemake.output.table, table.to_csv(index=False, float_format="%.4g"))
 write_table(snakemake.output.runs, runs.to_csv(index=False, float_format="%.6g"))
-drawing = draw_costs(table, model, runs)
-save(drawing, snakemake.output.svg, snakemake.output.png, snakemake.output.model)

@@ -1,4 +1,4 @@
-"""Costs of a run of the workflow, and predicted times on other numbers of cores.
+"""Costs of a run of the workflow.
 
 Every job ends its log with its own counts (`PREFIX`), Snakemake's ``benchmark:`` file has its wall
 time, and each run of Snakemake logs a line of its own. A job's record names the files that it read
@@ -7,10 +7,8 @@ and wrote, which gives the graph of the jobs.
 
 from __future__ import annotations
 
-import heapq
 import json
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +21,6 @@ from privclust_papers.pipeline.artefacts import read_table
 PREFIX = "cost "  # start of the log line with a job's record
 RUNS = "snakemake.jsonl"  # in the folder of an effort's logs: one line per run of Snakemake
 OVERHEAD_LIMIT = 0.10  # of the CPU time at paper effort; short jobs are mostly overhead
-CORES = (1, 2, 4, 8, 16, 32, 64)  # for which times are predicted
 _WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
 _RUN_TIMES = ["planning_s", "planning_cpu_s", "cpu_s", "children_cpu_s"]
 _RUN_COLUMNS = ["started", "ended", "cores", *_RUN_TIMES]
@@ -41,7 +38,6 @@ class Job:
     rule: str
     paper: str  # "data" for jobs that experiments share, "page" for the scorecard
     target: str  # target that the job draws, else empty
-    threads: int
     ended: float  # in seconds since the epoch
     cpu_s: float  # of the job and its children
     work_cpu_s: float  # for fits the time of the methods, else the time after the script's imports
@@ -70,12 +66,6 @@ class Costs:
         return [i for i, job in enumerate(self.jobs) if run.started <= job.ended <= run.ended]
 
     @cached_property
-    def dispatch_s(self) -> float:
-        """CPU seconds of Snakemake per job, without planning."""
-        n_jobs = sum(len(self.done_in(run)) for run in self.runs.itertuples())
-        return float((self.runs.cpu_s - self.runs.planning_cpu_s).sum()) / n_jobs
-
-    @cached_property
     def rest_cpu_s(self) -> float:
         """CPU seconds of Snakemake's children on one machine that no job's record includes.
 
@@ -84,11 +74,6 @@ class Costs:
         local = self.runs[self.runs.cores.notna()]
         recorded = sum(self.jobs[i].cpu_s for run in local.itertuples() for i in self.done_in(run))
         return float(local.children_cpu_s.sum()) - recorded
-
-    @cached_property
-    def planning_s(self) -> float:
-        """Wall time of the longest planning, in seconds."""
-        return float(self.runs.planning_s.max())
 
 
 def read_costs(effort: str, folder: str | Path = ".") -> Costs:
@@ -164,7 +149,7 @@ def _job(record: dict, folder: Path) -> Job:
     benchmark = folder / "benchmarks/out" / Path(record["log"]).with_suffix(".tsv")
     if not benchmark.exists():
         raise CostError(f"{benchmark}: not found; it has the time of a job")
-    counts = ("threads", "ended", "cpu_s", "peak_mb", "written_mb")
+    counts = ("ended", "cpu_s", "peak_mb", "written_mb")
     return Job(
         rule=rule,
         paper=paper,
@@ -225,91 +210,16 @@ def _ancestors(jobs: Sequence[Job], place: int) -> set[int]:
     return ancestors
 
 
-def makespan(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> float:
-    """Return the makespan of jobs by list scheduling, in seconds.
+def run_table(costs: Costs) -> pd.DataFrame:
+    """Return the time of each run of Snakemake on a stated number of cores.
 
-    A free core takes the job that has been ready the longest, since Snakemake does not know the
-    length of a job. For jobs of one thread, the makespan of any list schedule is at most
-    ``total / cores + (1 - 1 / cores) * critical path`` (Graham, SIAM J. Appl. Math. 17, 1969).
-
-    `jobs` are in topological order. A job with more threads than `cores` takes all cores.
-    `dispatch_s` is added to the time of each job. Fewer than 1 core raises a ValueError.
-    """
-    if cores < 1:
-        raise ValueError(f"cores: got {cores}; it must be 1 or more")
-    waiting = [len(job.needs) for job in jobs]
-    users: list[list[int]] = [[] for _ in jobs]
-    for place, job in enumerate(jobs):
-        for need in job.needs:
-            users[need].append(place)
-    ready = deque(place for place, count in enumerate(waiting) if not count)
-    running: list[tuple[float, int]] = []
-    free, now = cores, 0.0
-    while ready or running:
-        while ready and min(jobs[ready[0]].threads, cores) <= free:
-            place = ready.popleft()
-            free -= min(jobs[place].threads, cores)
-            heapq.heappush(running, (now + jobs[place].wall_s + dispatch_s, place))
-        now, place = heapq.heappop(running)
-        free += min(jobs[place].threads, cores)
-        for user in users[place]:
-            waiting[user] -= 1
-            if not waiting[user]:
-                ready.append(user)
-    return now
-
-
-def bounds(jobs: Sequence[Job], cores: int, dispatch_s: float = 0.0) -> tuple[float, float]:
-    """Return a lower and an upper bound of the makespan of any list schedule, in seconds.
-
-    The lower bound is ``max(total / cores, critical path)``, the upper one is Graham's (see
-    `makespan`), where the total counts a job once per thread. The upper bound holds for jobs of one
-    thread.
-    """
-    ends: list[float] = []
-    total = 0.0
-    for job in jobs:
-        length = job.wall_s + dispatch_s
-        ends.append(max((ends[need] for need in job.needs), default=0.0) + length)
-        total += length * min(job.threads, cores)
-    longest = max(ends, default=0.0)
-    return max(total / cores, longest), total / cores + (1.0 - 1.0 / cores) * longest
-
-
-def predict(costs: Costs, cores: Iterable[int]) -> pd.DataFrame:
-    """Predict the time of the whole run on given numbers of cores, planning included.
-
-    Columns: ``cores``, ``jobs``, ``predicted_s``, ``lower_s``, ``upper_s`` (see `bounds`).
-    """
-    rows = [{"cores": n, **_prediction(costs.jobs, n, costs)} for n in cores]
-    return pd.DataFrame(rows)
-
-
-def compare_runs(costs: Costs) -> pd.DataFrame:
-    """Predict the time of each run from its jobs, and compare with the measured time.
-
-    The result is as from `predict`, with ``measured_s`` and ``complete`` (whether the run did all
-    jobs); one row for each run on a stated number of cores.
+    Columns: ``cores``, ``jobs``, ``measured_s`` and ``complete`` (whether the run did all jobs).
     """
     rows = []
     for run in costs.runs[costs.runs.cores.notna()].itertuples():
-        done = costs.done_in(run)
-        new = {place: i for i, place in enumerate(done)}
-        jobs = [
-            replace(costs.jobs[p], needs=tuple(new[n] for n in costs.jobs[p].needs if n in new))
-            for p in done
-        ]
-        row = {"cores": int(run.cores), **_prediction(jobs, int(run.cores), costs)}
-        complete = len(done) == len(costs.jobs)
-        rows.append(row | {"measured_s": run.ended - run.started, "complete": complete})
-    columns = ["cores", "jobs", "predicted_s", "lower_s", "upper_s", "measured_s", "complete"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _prediction(jobs: Sequence[Job], cores: int, costs: Costs) -> dict[str, float]:
-    lower, upper = (costs.planning_s + b for b in bounds(jobs, cores, costs.dispatch_s))
-    predicted = costs.planning_s + makespan(jobs, cores, costs.dispatch_s)
-    return {"jobs": len(jobs), "predicted_s": predicted, "lower_s": lower, "upper_s": upper}
+        n_jobs = len(costs.done_in(run))
+        rows.append((int(run.cores), n_jobs, run.ended - run.started, n_jobs == len(costs.jobs)))
+    return pd.DataFrame(rows, columns=["cores", "jobs", "measured_s", "complete"])
 
 
 def verdict_lines(table: pd.DataFrame, budgets: Mapping[str, float], effort: str) -> list[str]:

@@ -1,23 +1,17 @@
-import itertools
 import json
 import resource
 import subprocess
 import sys
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from privclust_papers.pipeline import artefacts
 from privclust_papers.report.costs import (
     CostError,
-    Job,
-    bounds,
-    compare_runs,
     cost_table,
-    makespan,
-    predict,
     read_costs,
+    run_table,
     verdict_lines,
 )
 
@@ -41,10 +35,6 @@ del held
 raise SystemError("the job failed")
 """
 EXPERIMENT = "results/quick/mtsc/mtsc_one"
-
-
-def job(wall_s, *needs, threads=1):
-    return Job("fit", "mtsc", "", threads, 0.0, wall_s, wall_s, wall_s, 1.0, 1.0, needs)
 
 
 class Run:
@@ -239,60 +229,19 @@ def test_what_cannot_be_told_is_an_error(run, broken):
         read_costs("quick", run.folder)
 
 
-def test_one_core_takes_the_sum_and_many_the_critical_path():
-    jobs = [job(1.0), job(2.0, 0), job(4.0, 0), job(1.5, 1, 2)]
-    assert makespan(jobs, 1) == 8.5
-    assert makespan(jobs, 64) == 1.0 + 4.0 + 1.5
-    assert makespan(jobs, 64, dispatch_s=0.5) == 6.5 + 3 * 0.5
-
-
-def test_ready_jobs_start_in_the_order_they_became_ready():
-    # the long job comes last: 3 | 2, then 6 follows the shorter, which no one knows beforehand
-    assert makespan([job(3.0), job(2.0), job(6.0)], 2) == 8.0
-
-
-def test_job_of_two_threads_has_the_machine_to_itself():
-    jobs = [job(1.0), job(1.0, threads=2), job(1.0)]
-    assert makespan(jobs, 2) == 3.0
-    assert makespan(jobs, 1) == 3.0
-
-
-def test_schedules_keep_within_their_bounds():
-    rng = np.random.default_rng(7)
-    for n_jobs, cores in itertools.product((1, 5, 40), (1, 2, 3, 8)):
-        jobs = [
-            job(rng.exponential(), *np.flatnonzero(rng.random(place) < 2.0 / n_jobs).tolist())
-            for place in range(n_jobs)
-        ]
-        lower, upper = bounds(jobs, cores, 0.1)
-        assert lower - 1e-9 <= makespan(jobs, cores, 0.1) <= upper + 1e-9
-
-
-def test_no_cores_are_refused():
-    with pytest.raises(ValueError, match="cores: got 0; it must be 1 or more"):
-        makespan([job(1.0)], 0)
-
-
-def test_prediction_adds_planning_and_handing_out(run):
-    costs = read_costs("quick", run.folder)
-    predicted = predict(costs, (1, 2))
-    # 2 s of planning; 3 CPU seconds beside it, for 6 jobs of 4 s
-    assert predicted.predicted_s.to_list() == [2.0 + 6 * 4.5, 2.0 + 5 * 4.5]
-
-
-def test_runs_are_compared_by_the_jobs_they_did(run):
+def test_runs_are_listed_with_the_jobs_they_did(run):
     run.runs((0.0, 3.5), (4.5, 30.0))
-    found = compare_runs(read_costs("quick", run.folder))
+    found = run_table(read_costs("quick", run.folder))
     assert found.jobs.to_list() == [3, 3]
     assert found.measured_s.to_list() == [3.5, 25.5]
     assert not found.complete.any()
     run.runs((0.0, 30.0))
-    assert compare_runs(read_costs("quick", run.folder)).complete.all()
+    assert run_table(read_costs("quick", run.folder)).complete.all()
 
 
-def test_runs_on_a_cluster_are_not_compared(run):
+def test_runs_on_a_cluster_are_not_listed(run):
     run.runs((0.0, 30.0), cores=None)
-    assert compare_runs(read_costs("quick", run.folder)).empty
+    assert run_table(read_costs("quick", run.folder)).empty
 
 
 def test_verdicts_name_what_is_beyond_its_limit():
