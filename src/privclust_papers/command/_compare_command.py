@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privclust.command.arguments import add_command, number
@@ -12,9 +9,6 @@ from privclust.command.output import print_result
 
 if TYPE_CHECKING:
     from privclust_papers.report.two_runs import Difference, Run, RunComparison
-
-_LISTED = 30  # most verdicts shown
-_LISTED_OF_A_TARGET = 3  # most numbers shown per target
 
 
 def add_to(commands) -> None:
@@ -40,19 +34,11 @@ def add_to(commands) -> None:
         help="numbers a, b are equal if |a - b| is at most R times the larger of |a| and |b|; "
         "default: 0",
     )
-    add(
-        "--absolute-tolerance",
-        type=number,
-        default=0.0,
-        metavar="T",
-        help="they are also equal if |a - b| is at most T; default: 0",
-    )
-    add("--json", action="store_true", help="print all differences, as JSON instead of text")
 
 
 def _run(args) -> int:
-    if args.tolerance < 0 or args.absolute_tolerance < 0:
-        args.usage_error("--tolerance and --absolute-tolerance must be at least 0")
+    if args.tolerance < 0:
+        args.usage_error("--tolerance must be at least 0")
 
     from privclust_papers.report.two_runs import NoRunError, compare_runs, read_run
 
@@ -60,12 +46,8 @@ def _run(args) -> int:
         before, after = read_run(args.before), read_run(args.after)
     except NoRunError as error:
         args.usage_error(str(error))
-    outcome = compare_runs(before, after, args.tolerance, args.absolute_tolerance)
-    if args.json:
-        named = {"a": before.name, "b": after.name, **outcome.as_json()}
-        print_result(json.dumps(named, indent=2, ensure_ascii=False) + "\n")
-    else:
-        print_result(_text(before, after, outcome))
+    outcome = compare_runs(before, after, args.tolerance)
+    print_result(_text(before, after, outcome))
     return 0 if outcome.is_equal else 1
 
 
@@ -75,33 +57,16 @@ def _text(before: Run, after: Run, outcome: RunComparison) -> str:
         f"b: {after.name}, {len(after.verdicts)} verdicts, {len(after.tables)} targets",
         "",
         f"verdicts: {len(outcome.verdicts)} differ, {outcome.n_verdicts:,} compared",
-        *_listed(outcome.verdicts, _LISTED),
+        *map(_line, outcome.verdicts),
         f"numbers: {len(outcome.numbers)} differ, {outcome.n_numbers:,} compared (tolerance "
-        f"{outcome.relative:g} of the larger, or {outcome.absolute:g})",
-        *_by_target(outcome.numbers),
+        f"{outcome.relative:g} of the larger)",
+        *map(_line, outcome.numbers),
         "equal" if outcome.is_equal else "different",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _by_target(differences: Sequence[Difference]) -> list[str]:
-    """Return the number of differing values of each target, and the first of them, as lines."""
-    targets: dict[str, list[Difference]] = {}
-    for difference in differences:
-        targets.setdefault(re.split(r"[.\[]", difference.name)[0], []).append(difference)
-    return [
-        line
-        for target, members in targets.items()
-        for line in (f" {target}: {len(members):,}", *_listed(members, _LISTED_OF_A_TARGET))
-    ]
-
-
-def _listed(differences: Sequence[Difference], most: int) -> list[str]:
-    lines = [
-        f"  {d.name}: only in {'b' if d.before is None else 'a'}"
-        if d.before is None or d.after is None
-        else f"  {d.name}: {d.before} -> {d.after}"
-        for d in differences[:most]
-    ]
-    more = len(differences) - most
-    return [*lines, f"  and {more:,} more (--json prints all)"] if more > 0 else lines
+def _line(difference: Difference) -> str:
+    if difference.before is None or difference.after is None:
+        return f"  {difference.name}: only in {'b' if difference.before is None else 'a'}"
+    return f"  {difference.name}: {difference.before} -> {difference.after}"

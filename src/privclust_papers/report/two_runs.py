@@ -10,9 +10,8 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pandas as pd
 
@@ -51,10 +50,8 @@ class Difference:
 class RunComparison:
     """The differences between two runs."""
 
-    # numbers a, b are equal if abs(a - b) is at most ``absolute``, or ``relative`` times the
-    # larger of abs(a) and abs(b)
-    relative: float
-    absolute: float
+    # numbers a, b are equal if abs(a - b) is at most this times the larger of abs(a) and abs(b)
+    relative: float = 0.0
     # by the id of the claim or of the printed number
     verdicts: list[Difference] = field(default_factory=list)
     # cells of the targets' tables, and rows, columns and targets that one of the runs lacks, named
@@ -78,13 +75,9 @@ class RunComparison:
             one, other = float(a), float(b)
         except ValueError:
             return False
-        allowed = max(self.absolute, self.relative * max(abs(one), abs(other)))
+        allowed = self.relative * max(abs(one), abs(other))
         # an infinite number would make any relative tolerance infinite
         return one == other or abs(one - other) <= allowed < float("inf")
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as JSON values."""
-        return {"equal": self.is_equal, **asdict(self)}
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
@@ -132,9 +125,7 @@ def read_cells(content: bytes) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names, dtype=object)
 
 
-def compare_runs(
-    before: Run, after: Run, relative: float = 0.0, absolute: float = 0.0
-) -> RunComparison:
+def compare_runs(before: Run, after: Run, relative: float = 0.0) -> RunComparison:
     """Compare the verdicts of two runs, and the numbers behind all of their figures and tables.
 
     The key of a row is the shortest prefix of the columns that is unique in both tables. Times are
@@ -152,7 +143,7 @@ def compare_runs(
     >>> compare_runs(one, two, relative=0.001).is_equal
     True
     """
-    outcome = RunComparison(relative, absolute)
+    outcome = RunComparison(relative)
     verdicts = [
         dict(zip(run.verdicts["id"], run.verdicts["verdict"], strict=True))
         for run in (before, after)

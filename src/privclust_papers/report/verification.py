@@ -218,7 +218,7 @@ def compare_cells(before: bytes, after: bytes, timed: Collection[str] = ()) -> t
     for table in (theirs, ours):
         if {"id", "decided_by"} <= set(theirs) & set(ours):
             table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
-    outcome = _SameTexts(0.0, 0.0)
+    outcome = _SameTexts()
     compare_tables("", (theirs, ours), outcome)
     if not outcome.numbers:
         return EQUAL, "except for times"
