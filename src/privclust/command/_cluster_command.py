@@ -64,6 +64,14 @@ def add_to(commands) -> None:
         metavar="K",
         help="number of clusters, or 'auto' (the default): chosen from 1 to 20, uses no budget",
     )
+    add(
+        "--method",
+        choices=("auto", "sketch"),
+        default="auto",
+        help="auto (the default): with --clusters K, a positive --delta and one or two columns of "
+        "numbers or dates, a tree of noisy counts, which finds many small clusters; otherwise a "
+        "noisy sketch. sketch: always a sketch, which is written to sketch.h5",
+    )
     _add_columns(parser.add_argument_group("columns").add_argument)
     _add_privacy(parser.add_argument_group("privacy").add_argument)
 
@@ -145,14 +153,15 @@ def _run(args) -> None:
         model, remarks = _fitted(columns, groups, declared, bounds, args)
         missing = _missing(unread, groups, args)
     encoder = TableEncoder(declared, missing=args.missing)
-    sketch = _with_table(model, encoder, missing)
-    on_missing = missing_remarks(sketch)
+    table = _table_of(encoder, missing)
+    n_records = model.sketch_.n_samples if _has_sketch(model) else model.n_records_
+    on_missing = missing_remarks(table, n_records, model.left_out_, model.guarantee_.unit)
     for remark in on_missing:
         say(remark)
     remarks = [*remarks, *on_missing]  # first whether other clusters fit as well
     others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
     try:
-        _write(folder, encoder, (model, sketch), others, tuple(unknown), remarks, args)
+        _write(folder, encoder, (model, table), others, tuple(unknown), remarks, args)
     except KeyboardInterrupt:
         say("clusters were released and not written: their budget is spent")
         raise
@@ -250,32 +259,49 @@ def _missing(unread, groups, args):
         return None
 
 
-def _fitted(columns, groups, declared, bounds, args):
-    import numpy as np
-
-    from privclust.kmeans import CompressiveKMeans
+def _estimator(declared, bounds, args):
+    """Return the estimator that public parameters choose: a tree or a sketch, not fitted."""
+    from privclust.kmeans import CompressiveKMeans, TreeKMeans
+    from privclust.kmeans._private import method_for
     from privclust.preprocessing import TableEncoder
-    from privclust.privacy import NoiseWarning, WeakGuaranteeWarning
 
     share = 1.0 - (0.0 if bounds is None else args.private_bounds)
     share -= MISSING_SHARE if args.missing == "drop" else 0.0
     epsilon, delta = part_of_budget(args.epsilon, args.delta, share)
-    model = CompressiveKMeans(
-        args.clusters,
-        epsilon=epsilon,
-        delta=delta,
-        noise="gaussian" if share < 1.0 and delta else "auto",
-        neighbours=args.neighbours,
-        bounds=TableEncoder(declared).bounds_,
-        missing=args.missing,
-        random_state=args.seed,
-    )
+    settings = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "neighbours": args.neighbours,
+        "bounds": TableEncoder(declared).bounds_,
+        "missing": args.missing,
+        "random_state": args.seed,
+    }
+    is_given = args.method == "auto" and args.clusters != "auto"
+    has_categories = any(isinstance(ends, list) for ends in declared.values())
+    if is_given and not has_categories and method_for(len(declared), delta) == "tree":
+        return TreeKMeans(args.clusters, **settings)
+    noise = "gaussian" if share < 1.0 and delta else "auto"
+    return CompressiveKMeans(args.clusters, noise=noise, **settings)
+
+
+def _has_sketch(model) -> bool:
+    """Return whether a fitted model has a sketch: a tree has none."""
+    return hasattr(model, "sketch_")
+
+
+def _fitted(columns, groups, declared, bounds, args):
+    import numpy as np
+
+    from privclust.privacy import NoiseWarning, WeakGuaranteeWarning
+
+    model = _estimator(declared, bounds, args)
     say("finding clusters")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(np.hstack(list(columns.values())), groups=groups)
     remarks = [str(w.message) for w in caught if issubclass(w.category, NoiseWarning)]
-    if model.cluster_count_ is not None and (none := model.cluster_count_.none_separate()):
+    count = model.cluster_count_ if _has_sketch(model) else None
+    if count is not None and (none := count.none_separate()):
         say(none)
         remarks.append(none)
     for warning in caught:
@@ -284,10 +310,8 @@ def _fitted(columns, groups, declared, bounds, args):
     return model, remarks
 
 
-def _with_table(model, encoder, missing):
-    """Return the sketch of a model, with declarations and counts of the table."""
-    from dataclasses import replace
-
+def _table_of(encoder, missing):
+    """Return declarations and counts of the table."""
     import numpy as np
 
     from privclust.sketches import SketchedTable
@@ -295,8 +319,7 @@ def _with_table(model, encoder, missing):
     unread, deviation = None, 0.0
     if missing is not None:
         unread, deviation = np.stack([missing.missing, missing.unreadable]), missing.deviation
-    table = SketchedTable(dict(encoder.columns), encoder.missing, unread, deviation)
-    return replace(model.sketch_, table=table, left_out=model.left_out_)
+    return SketchedTable(dict(encoder.columns), encoder.missing, unread, deviation)
 
 
 def _total(model, others):
@@ -313,13 +336,11 @@ def _total(model, others):
 
 
 def _write(folder: Path, encoder, found, others, private, remarks, args) -> None:
-    from dataclasses import replace
-
     from privclust.decoding._cluster_count import MOST_CLUSTERS
     from privclust.report import TableClusters, write
     from privclust.report.words import origin
 
-    model, sketch = found
+    model, table = found
     paths = args.table, args.output, args.budget
     guarantee = _total(model, others)
     say("estimating standard errors")
@@ -335,8 +356,7 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
         say(remark)
     with written(str(folder)):
         (folder / _SKETCH).unlink(missing_ok=True)  # of an earlier run
-        if sketch.n_features == len(encoder.scale()):  # not along random directions
-            replace(sketch, guarantee=guarantee).save(folder / _SKETCH)
+        _save_sketch(folder / _SKETCH, model, table, guarantee)
         write(
             clusters,
             folder,
@@ -351,3 +371,14 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
     if args.clusters == "auto" and len(clusters.weights) == MOST_CLUSTERS:
         say(f"{MOST_CLUSTERS} is the most that auto looks for: there may be more (--clusters K)")
     say(str(guarantee))
+
+
+def _save_sketch(path: Path, model, table, guarantee) -> None:
+    """Write the sketch of a model with the guarantee of all releases; say if there is none."""
+    from dataclasses import replace
+
+    if not _has_sketch(model):
+        say(f"clusters are from a tree of counts, so no {path.name}: --method sketch writes one")
+    elif model.sketch_.n_features == table.n_features:  # not along random directions
+        sketch = replace(model.sketch_, table=table, left_out=model.left_out_)
+        replace(sketch, guarantee=guarantee).save(path)

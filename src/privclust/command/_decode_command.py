@@ -167,7 +167,8 @@ def _in_units(sketch, encoder, decoded, hidden: str, args):
     from privclust.report.words import origin
 
     on_noise = hidden_by_noise(sketch, decoded) if sketch.noise else ""
-    remarks = [*filter(None, [on_noise, hidden]), *missing_remarks(sketch)]
+    on_missing = missing_remarks(sketch.table, sketch.n_samples, sketch.left_out, sketch.unit)
+    remarks = [*filter(None, [on_noise, hidden]), *on_missing]
     errors = standard_errors(sketch, decoded, random_state=args.seed)
     clusters = TableClusters.of_sketch(encoder, sketch, decoded, errors, remarks=tuple(remarks))
     if args.report is not None:

@@ -20,10 +20,21 @@ from privclust.records.matrix import numbers_of_table
 _METHODS = ("auto", "tree", "sketch")
 _MOST_FEATURES_OF_TREE = 2
 _FROM_METHOD = (
-    *("cluster_centers_", "labels_", "guarantee_", "left_out_", "is_detected_"),
+    *("cluster_centers_", "weights_", "labels_", "guarantee_", "left_out_", "is_detected_"),
     *("is_stable_", "cluster_spreads_", "mean_inertia_"),
     *("n_features_in_", "feature_names_in_", "_n_public", "_reads_list"),
 )
+
+
+def method_for(n_features: int, delta: float) -> str:
+    """Return the method of `PrivateKMeans`: "tree" or "sketch".
+
+    Examples
+    --------
+    >>> method_for(2, 1e-6), method_for(2, 0.0), method_for(3, 1e-6)
+    ('tree', 'sketch', 'sketch')
+    """
+    return "tree" if n_features <= _MOST_FEATURES_OF_TREE and delta else "sketch"
 
 
 @dataclass(eq=False, repr=False)
@@ -130,18 +141,11 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
         method = parameters.pop("method")
         if method == "auto":
             shape = getattr(X, "shape", None) or np.shape(numbers_of_table(X))
-            is_plane = len(shape) == 2 and shape[1] <= _MOST_FEATURES_OF_TREE
-            method = "tree" if is_plane and self.delta else "sketch"
+            method = method_for(shape[1], self.delta) if len(shape) == 2 else "sketch"
         model = (TreeKMeans if method == "tree" else CompressiveKMeans)(**parameters)
         model.fit(X, groups=groups)
         for name in _FROM_METHOD:
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
-        if isinstance(model, TreeKMeans):
-            sizes = np.maximum(model.cluster_sizes_, 0.0)
-            total = sizes.sum()
-            self.weights_ = sizes / total if total > 0.0 else np.full(len(sizes), 1 / len(sizes))
-        else:
-            self.weights_ = model.weights_
         self.method_, self.estimator_ = method, model
         return self

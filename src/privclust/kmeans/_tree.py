@@ -119,6 +119,11 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         Within the box.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Noisy numbers of rows, or of persons with `groups`.
+    weights_ : ndarray of shape (n_clusters,)
+        Sizes of at least 1, divided by their sum.
+    n_records_ : int or float
+        Number of rows (of persons, with `groups`) that count: of ``"replace_one"`` as far as it is
+        public, otherwise noisy.
     labels_ : ndarray of shape (n_samples,)
         Index of the nearest center of each row of X; -1 for a row that is left out. Not private: do
         not publish it. Pickles do not contain it.
@@ -158,6 +163,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     """
 
     cluster_sizes_: np.ndarray = field(init=False)
+    weights_: np.ndarray = field(init=False)
+    n_records_: float = field(init=False)
     is_detected_: np.ndarray = field(init=False)
     cluster_spreads_: np.ndarray = field(init=False)
     mean_inertia_: float = field(init=False)
@@ -212,6 +219,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         self._is_short = np.linalg.norm(made.centers - centers, axis=1) <= _SHORT * radii
         centers = box.clipped(made.centers)
         self.cluster_centers_, self.cluster_sizes_ = centers, made.counts
+        self.weights_ = made.weights
+        self.n_records_ = n_samples or max(float(made.counts.sum()), 1.0)
         self.labels_ = records.labels(nearest_center(X, centers))
         self._round, self.mean_inertia_ = made, mean_inertia_of(made)
         self.cluster_spreads_ = widths_of_rounds([made])

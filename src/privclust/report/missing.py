@@ -10,19 +10,27 @@ import numpy as np
 from privclust.core.printable import counted
 from privclust.privacy import NoisyCount
 from privclust.privacy.groups import GROUP, ROW
-from privclust.sketches import Sketch
+from privclust.sketches import SketchedTable
 
 _FATES = {"drop": "are left out", "middle": "count there as the middle"}
 _DEVIATIONS = 3.0  # deviations of noise above which a report states a number
 
 
-def missing_remarks(sketch: Sketch) -> list[str]:
+def missing_remarks(
+    table: SketchedTable | None, n_records: float, left_out: NoisyCount | int | None, unit: str
+) -> list[str]:
     """Return the remarks of a report on entries that are missing or cannot be read.
 
     Parameters
     ----------
-    sketch : Sketch
-        With `table`, and numbers of entries in it.
+    table : SketchedTable or None
+        Declarations, and numbers of entries.
+    n_records : int or float
+        Number of records without those that are left out.
+    left_out : privclust.privacy.NoisyCount, int or None
+        Number of records that are left out; None: unknown.
+    unit : str
+        Whether a record is a row or a group, as in a guarantee.
 
     Returns
     -------
@@ -30,19 +38,20 @@ def missing_remarks(sketch: Sketch) -> list[str]:
         One sentence for each kind of number above three deviations of its noise, or one that there
         is none.
     """
-    table, thing = sketch.table, "person" if sketch.unit == GROUP else "row"
+    thing = "person" if unit == GROUP else "row"
     what = f"{thing}s"
     if table is None or table.counts is None:
         return []
-    left_out, deviation = float(sketch.n_left_out), 0.0
-    if isinstance(sketch.left_out, NoisyCount):
-        deviation = sketch.left_out.deviation
-    counts, n, fate = table.counts, sketch.n_samples + left_out, _FATES[table.missing]
+    if isinstance(left_out, NoisyCount):
+        n_left_out, deviation = left_out.value, left_out.deviation
+    else:
+        n_left_out, deviation = float(left_out or 0), 0.0
+    counts, n, fate = table.counts, n_records + n_left_out, _FATES[table.missing]
     # the number of rows has less noise than those of columns, and is no smaller; that of persons
     # has only those without a row that counts
-    is_total = table.missing == "drop" and sketch.unit == ROW and sketch.left_out is not None
+    is_total = table.missing == "drop" and unit == ROW and left_out is not None
     if is_total:
-        counts = np.minimum(counts, max(left_out, 0.0))
+        counts = np.minimum(counts, max(n_left_out, 0.0))
     lacking, remarks = [], []
     for (name, ends), (missing, unreadable) in zip(table.columns.items(), counts.T, strict=True):
         if missing > _DEVIATIONS * table.deviation:
@@ -58,15 +67,15 @@ def missing_remarks(sketch: Sketch) -> list[str]:
     ]
     several = f" (a {what[:-1]} may lack several)" if len(numbers) > 1 else ""
     total = []
-    if left_out > _DEVIATIONS * deviation:
+    if n_left_out > _DEVIATIONS * deviation:
         why = f": {', '.join(numbers)}{several}" if numbers and is_total else ""
-        total = [f"{_about(left_out, deviation, n)} {what} are left out{why}"]
+        total = [f"{_about(n_left_out, deviation, n)} {what} are left out{why}"]
     if numbers and not (total and is_total):
         total.append(f"of the {what}, {', '.join(numbers)} and {fate}{several}")
     if total or remarks:
         return [*total, *remarks]
     if is_total:
-        return [_nothing_found(left_out + _DEVIATIONS * deviation, n, thing, "")]
+        return [_nothing_found(n_left_out + _DEVIATIONS * deviation, n, thing, "")]
     return [_nothing_found(_DEVIATIONS * table.deviation, n, thing, " in each column")]
 
 

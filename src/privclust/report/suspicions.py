@@ -78,7 +78,7 @@ def separated_by_categories(
         return deepest_valley(weights, centers[:, is_in], covariances) <= DEEP_VALLEY
 
     categories = [name for name, declared in columns.items() if isinstance(declared, list)]
-    if len(weights) < 2 or not are_separate([]):
+    if len(weights) < 2 or not categories or not are_separate([]):
         return []
     for left_out in [*([name] for name in categories), categories]:
         if left_out and not are_separate(left_out):

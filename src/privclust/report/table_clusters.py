@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privclust.decoding import Decoded, StandardErrors
-from privclust.kmeans import CompressiveKMeans
+from privclust.kmeans import CompressiveKMeans, PrivateKMeans, TreeKMeans
 from privclust.preprocessing import TableEncoder
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.groups import ROW
@@ -23,8 +23,8 @@ _NOT_PRIVATE = "made from exact sums, which can reveal records: keep it as the d
 
 
 _BY_CLUSTER = (
-    "spreads are the root mean square over all columns, each relative to its range: with this "
-    "many columns, they are released by cluster only"
+    "spreads are the root mean square over all columns, each relative to its range: they are "
+    "released by cluster only"
 )
 
 
@@ -85,7 +85,7 @@ class TableClusters:
     def of(
         cls,
         encoder: TableEncoder,
-        model: CompressiveKMeans,
+        model: CompressiveKMeans | TreeKMeans | PrivateKMeans,
         *,
         random_state: Any = None,
         **settings: Any,
@@ -95,9 +95,9 @@ class TableClusters:
         Parameters
         ----------
         encoder : TableEncoder
-        model : CompressiveKMeans
+        model : CompressiveKMeans, TreeKMeans or PrivateKMeans
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-            Seed of the draws from which errors are computed.
+            Seed of the draws from which errors are computed; a tree needs none.
         **settings
             Keywords of `of_sketch`.
 
@@ -112,14 +112,21 @@ class TableClusters:
         >>> sorted(age.centers.round().tolist()), bool((age.errors < 1.0).all())
         ([30.0, 60.0], True)
         """
+        model = model.estimator_ if isinstance(model, PrivateKMeans) else model
         found = Found(
             model.cluster_centers_,
             model.weights_,
             np.asarray(model.is_detected_, dtype=bool),
             model.cluster_spreads_,
         )
-        errors = model.standard_errors(random_state=random_state)
         settings = {"guarantee": model.guarantee_, **settings}
+        if isinstance(model, TreeKMeans):
+            n_left_out = 0.0 if model.left_out_ is None else model.left_out_.value
+            numbers, errors = (model.n_records_, n_left_out), model.standard_errors()
+            return cls._of(
+                encoder, numbers, found, errors, by_cluster=len(encoder.scale()) > 1, **settings
+            )
+        errors = model.standard_errors(random_state=random_state)
         sketch = replace(model.sketch_, left_out=model.left_out_)
         return cls.of_sketch(encoder, sketch, found, errors, **settings)
 
@@ -152,6 +159,34 @@ class TableClusters:
         private_bounds : tuple of str
             The columns with private bounds.
         """
+        return cls._of(
+            encoder,
+            (sketch.n_samples, float(sketch.n_left_out)),
+            found,
+            errors,
+            guarantee=guarantee or sketch.guarantee or _not_private(sketch),
+            by_cluster=sketch.n_features < len(encoder.scale()),
+            remarks=remarks,
+            private_bounds=private_bounds,
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        encoder: TableEncoder,
+        numbers: tuple[float, float],
+        found: Found | Decoded,
+        errors: StandardErrors,
+        *,
+        guarantee: Guarantee,
+        by_cluster: bool,
+        remarks: tuple[str, ...] = (),
+        private_bounds: tuple[str, ...] = (),
+    ) -> TableClusters:
+        """Return clusters, given the numbers of records that count and that are left out.
+
+        `by_cluster` says whether the spread of a cluster is the same number in all coordinates.
+        """
         order = np.argsort(-found.weights, kind="stable")
         scale = encoder.scale()
         centers = encoder.inverse_transform(found.centers[order])
@@ -174,11 +209,10 @@ class TableClusters:
             detected = found.weights[there], found.centers[there], spreads[there]
             of_coordinate = [column for _, column in _columns_of(encoder)]
             on_columns += separated_by_categories(encoder.columns, of_coordinate, *detected)
-        if spreads is not None and sketch.n_features < len(scale):
+        if spreads is not None and by_cluster:
             on_columns.append(_BY_CLUSTER)
         # all rows are of a single cluster
         weight_errors = errors.weights[order] * (len(order) > 1)
-        guarantee = guarantee or sketch.guarantee or _not_private(sketch)
         return cls(
             coordinates=tuple(coordinates),
             covariances=errors.covariances[order] * np.outer(scale, scale),
@@ -186,13 +220,13 @@ class TableClusters:
             weight_errors=weight_errors,
             is_detected=is_detected,
             is_reliable=errors.is_reliable[order],
-            n_records=sketch.n_samples,
+            n_records=numbers[0],
             columns=dict(encoder.columns),
             guarantee=guarantee,
             missing=encoder.missing,
             remarks=(*remarks, *on_columns),
             private_bounds=tuple(private_bounds),
-            n_rows=_public_number(sketch, guarantee),
+            n_rows=_public_number(sum(numbers), guarantee),
         )
 
     @property
@@ -267,10 +301,10 @@ def _not_private(sketch: Sketch) -> Guarantee:
     return Guarantee("none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit)
 
 
-def _public_number(sketch: Sketch, guarantee: Guarantee) -> int | None:
+def _public_number(total: float, guarantee: Guarantee) -> int | None:
     """Return the number of rows with those left out, whose noise cancels if it is public."""
-    total = float(sketch.n_samples) + float(sketch.n_left_out)
-    is_public = Neighbours.of(guarantee.relation) is Neighbours.REPLACE_ONE and sketch.unit == ROW
+    is_replaced = Neighbours.of(guarantee.relation) is Neighbours.REPLACE_ONE
+    is_public = is_replaced and guarantee.unit == ROW
     return round(total) if is_public and is_whole(total) else None
 
 

@@ -150,6 +150,10 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
     assert sketch.table.counts.tolist() == [[20.0, 0.0, 0.0], [0.0, 0.0, 15.0]]
 
 
+def remarks_on(sketch):
+    return missing_remarks(sketch.table, sketch.n_samples, sketch.left_out, sketch.unit)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -164,7 +168,7 @@ def test_a_persons_rows_count_as_one_among_missing_entries(run):
 def test_missing_entries_are_told_without_a_part_larger_than_the_whole(run, options, said):
     done(run, "sketch", "all.csv", "-o", "s.h5", *DRAWN, *options)
     sketch = Sketch.load("s.h5")
-    remarks = missing_remarks(sketch)
+    remarks = remarks_on(sketch)
     assert any(re.search(said, remark) for remark in remarks)
     if not sketch.noise:
         assert "not a category of its list" in remarks[-1]
@@ -177,7 +181,7 @@ def test_private_numbers_of_entries_are_told_from_three_deviations_on(run, devia
     table, left_out = sketch.table, sketch.left_out
     counts = np.full_like(table.counts, deviations * table.deviation)
     found = replace(left_out, value=deviations * left_out.deviation)
-    remarks = missing_remarks(replace(sketch, table=replace(table, unread=counts), left_out=found))
+    remarks = remarks_on(replace(sketch, table=replace(table, unread=counts), left_out=found))
     assert ("are left out" in remarks[0]) == is_told
     assert ("noise may hide up to" in remarks[0]) != is_told
     assert remarks[0].endswith("persons in each column") != is_told

@@ -1,6 +1,7 @@
 """TreeKMeans: exact counts of cells, what noise left of them, fits and their guarantee."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -254,3 +255,17 @@ def test_what_holds_no_rows_is_refused_with_what_takes_it(estimator, source):
         model.fit(X)
     if not isinstance(X, Sketch):
         assert len(list(X)) == 1  # nothing was read
+
+
+def test_a_fit_takes_a_few_bytes_per_row_in_addition_to_them():
+    """`privclust cluster` keeps the two columns in memory, and fits the tree to them."""
+    n = 500_000
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (n, 2)).astype(np.float32)
+    model = TreeKMeans(4, bounds=(-1.0, 1.0), random_state=0).fit(X[:1000])  # compiles loops
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 24 * n
