@@ -3,8 +3,9 @@
 ``OMP_NUM_THREADS=1 PYTHONPATH=benchmarks python benchmarks/ablation.py --log FILE`` leaves out one
 stage of `STAGES` at a time, then halves and doubles the numbers of one module of `MODULES` at a
 time. ``--each`` goes on with single constants, of the modules whose numbers move the loss of some
-data set by more than 1 %. What is done stands in the log and is not done again. ``--table``
-prints the table of a log, ``--into docs/results/ablation.md`` writes it there.
+data set by more than 1 %, in this log or in that of ``--screened``. What is done stands in the log
+and is not done again. ``--table`` prints the table of a log, ``--into docs/results/ablation.md``
+writes it there.
 
 A change is measured on the half "choose" of `collection`, with the same seeds as without the
 change. The effect on a data set is the mean of 100 log(loss with the change / loss without), over
@@ -42,10 +43,17 @@ import pandas as pd
 from scratch import markdown, write_into
 
 from privclust.core.lloyd import nearest_center_statistics
-from privclust.decoding import _mixture_decoder, _moments, _sizes, _sketch_decoding
+from privclust.decoding import (
+    _mixture_decoder,
+    _mixture_fit,
+    _moments,
+    _sizes,
+    _sketch_decoding,
+)
+from privclust.decoding._elimination import eliminated
 from privclust.decoding._gaussians import boxed_points, paired_points
 from privclust.decoding._mixture_fit import MixtureFit
-from privclust.kmeans import CompressiveKMeans
+from privclust.kmeans import CompressiveKMeans, _rounds
 
 MODULES = (
     *("kmeans._compressive", "kmeans.last_rounds", "kmeans._rounds", "kmeans._noise_check"),
@@ -149,6 +157,23 @@ def common_variance(power, frequencies, variance, noise):
     return np.full(len(frequencies), variance)
 
 
+def largest_atoms(products, correlations, n_left, least):
+    """Return what `eliminated` does, by deleting all atoms but those of the largest weights."""
+    if not n_left:  # the number of clusters is counted
+        return eliminated(products, correlations, n_left, least)
+    weights, _ = eliminated(products, correlations, 0, -np.inf)
+    kept = np.sort(np.argsort(-weights, kind="stable")[:n_left])
+    return eliminated(products[np.ix_(kept, kept)], correlations[kept], 0, -np.inf)[0], kept
+
+
+def as_counted(clusters, released, counted=_rounds._Clusters._counted):
+    """Return what `_counted` does, without shrinking the averages towards equal numbers."""
+    noise = counted(clusters, released)
+    least = max(_rounds._LEAST_PART * clusters._equal, 1.0)
+    clusters.rows = np.maximum(clusters._means, least)
+    return noise
+
+
 # name -> what is set in place of an attribute; or parameters of the estimator
 STAGES = {
     "a last round": {"last_round": False},
@@ -165,6 +190,12 @@ STAGES = {
     "k-means of the density": (_mixture_decoder, "kmeans_of_mixture", of_start),
     "far rows": (_moments, "_with_far_rows", lambda moments, *how: moments),
     "frequencies of all scales": (_sizes, "_FEW_FEATURES", 0),
+    "elimination one by one": (_mixture_fit, "eliminated", largest_atoms),
+    "the pilot": {"variance": 0.02},
+    "splits in rounds": (_rounds, "_SPLITTING", ()),
+    "own errors of single centers": (_rounds, "_CLEAR", np.inf),
+    "growth of the radius": (_rounds, "_WIDEST", 1.0),
+    "shrunk counts": (_rounds._Clusters, "_counted", as_counted),
 }
 OF_ROUNDS = ("a last round", "the projection")
 
@@ -315,7 +346,8 @@ def measure(file: Path, how: argparse.Namespace) -> None:
         sys.exit(f"{file}: has losses of {of_log}, not of {settings}; name another log")
     data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
     done = {(row["module"], row["names"], row["factor"]) for row in rows}
-    changes = [("", [], 1.0), *plan(read(file), how.each, how.sketch_only, how.only)]
+    screened = read(how.screened or file)
+    changes = [("", [], 1.0), *plan(screened, how.each, how.sketch_only, how.only)]
     if not done:
         losses(data[:1], how.epsilons, 1, {})  # compiles loops
     for module, names, factor in changes:
@@ -345,6 +377,7 @@ def main() -> None:
     parser.add_argument("--uneven", action="store_true", help="small clusters far from a large one")
     parser.add_argument("--sketch-only", action="store_true", help="stages, without rounds")
     parser.add_argument("--each", action="store_true", help="single constants, not modules")
+    parser.add_argument("--screened", type=Path, help="log that says which modules move losses")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     parser.add_argument("--only", choices=STAGES, nargs="+", help="these stages")

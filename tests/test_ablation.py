@@ -26,7 +26,7 @@ def measured(monkeypatch, tmp_path):
         "".join(json.dumps(row | {"losses": [[1.0, 1.0]], "cpu_s": 1.0}) + "\n" for row in rows)
     )
     return lambda **settings: ablation.measure(
-        log, Namespace(**SETTINGS | settings, each=False, only=["far rows"])
+        log, Namespace(**SETTINGS | settings, each=False, screened=None, only=["far rows"])
     )
 
 
