@@ -53,8 +53,6 @@ def descend(
 
 
 class _State:
-    """The points, next steps and L-BFGS memory of all starts."""
-
     def __init__(self, starts: np.ndarray, values: np.ndarray, gradients: np.ndarray) -> None:
         n, p = starts.shape
         self.points, self.values, self.gradients = starts.copy(), values, gradients

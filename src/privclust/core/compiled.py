@@ -171,7 +171,6 @@ def _warn_once(reason: Exception) -> None:
 
 @functools.cache
 def _say_once() -> None:
-    """Log once in a process that loops are being compiled."""
     logging.getLogger("privclust").warning(
         "privclust compiles its loops, up to a minute the first time; later processes start at once"
     )

@@ -299,7 +299,6 @@ def _storable(name: str, value: Any) -> np.ndarray:
 
 
 def _digest(header_text: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 over the header and every array's name, type, shape and bytes."""
     sha = hashlib.sha256(header_text.encode())
     for name in sorted(arrays):
         array = arrays[name]

@@ -22,7 +22,6 @@ def usable_cores() -> int:
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    """Return the controller of threads of the libraries loaded at the first call."""
     return ThreadpoolController()
 
 

@@ -19,7 +19,6 @@ _FLOATS = [np.float64, np.float32]
 
 
 def _check_range(name: str, value: Any, others: Mapping[str, Any]) -> None:
-    """Raise a ValueError unless it is two numbers, as `checked_box` takes them."""
     try:
         least, largest = value
     except (TypeError, ValueError):

@@ -167,7 +167,6 @@ def private_bounds(
 
 
 def _listed(places: np.ndarray, names: Sequence[str] | None) -> str:
-    """Return columns by name, or by number if they have no names."""
     shown = ", ".join(str(j) if names is None else names[j] for j in places)
     word = "column" if len(places) == 1 else "columns"
     return f"{word} {shown}" if names is not None else f"{word} {shown} (counted from 0)"
@@ -268,6 +267,5 @@ def _margin(cut: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def _first_above(sums: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return the first cell of each column with a running sum above the cut."""
     is_above = sums > allowed
     return np.where(is_above.any(axis=1), is_above.argmax(axis=1), sums.shape[1])

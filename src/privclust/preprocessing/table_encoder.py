@@ -285,7 +285,6 @@ class _Categories(_Part):
 
 
 def _part(name: str, declared: Any) -> _Numbers | _Categories:
-    """Return the encoding of a declaration; a ValueError names the column."""
     if isinstance(declared, list):
         categories = tuple(map(str, declared))
         if len(categories) < 2 or len(set(categories)) < len(categories):

@@ -189,7 +189,6 @@ def _noted(note: Path, path: Path) -> tuple[int, str] | None:
 
 
 def _head(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content without the entries and their end."""
     return {k: v for k, v in content.items() if k not in ("entries", "count", "sha256")}
 
 
@@ -198,5 +197,4 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _plain(number: Any) -> float:
-    """Convert a NumPy number to a Python number."""
     return number.item()

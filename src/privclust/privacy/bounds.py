@@ -104,7 +104,6 @@ def row_norms(X: np.ndarray) -> np.ndarray:
 
 @kernel()
 def _norms(X: np.ndarray, norms: np.ndarray) -> None:
-    """Write norms, summed in the order of the features."""
     for i in range(X.shape[0]):
         total = 0.0
         for j in range(X.shape[1]):

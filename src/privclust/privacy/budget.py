@@ -445,7 +445,6 @@ def _other_process() -> BudgetError:
 
 
 def _read(path: Path) -> Budget:
-    """Read a ledger; refuse an invalid file."""
     try:
         limits, guarantees = _ledger_file.read(path)
         ledger = Budget(**limits)

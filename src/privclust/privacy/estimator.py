@@ -98,7 +98,6 @@ def _note_points(estimator: Any) -> None:
 
 
 def _forget(estimator: Any, names: Iterable[str]) -> None:
-    """Remove fitted attributes, and others of these names."""
     fitted = (name for name in vars(estimator) if name.endswith("_") and name[0] != "_")
     for name in {*names, *fitted}:
         vars(estimator).pop(name, None)

@@ -275,7 +275,6 @@ class Guarantee:
         return replace(stated, unit=GROUP, caveats=(*stated.caveats, caveat))
 
     def _in_steps(self, steps: int, relation: Neighbours) -> Guarantee:
-        """Return the guarantee for neighbours that are several steps apart."""
         releases = [
             replace(
                 release,
@@ -437,7 +436,6 @@ def _together(parts: Sequence[Guarantee]) -> dict[str, Any]:
 
 
 def _alike(guarantee: Guarantee) -> dict[str, Any]:
-    """Return the properties that parallel parts must have in common."""
     return {
         "units": guarantee.unit,
         "neighbour relations": guarantee.relation,

@@ -254,7 +254,6 @@ def _constructors() -> Iterator[Any]:
 
 
 def _float_vectors() -> Any:
-    """OpenDP's domain of vectors of floats other than NaN."""
     from opendp.domains import atom_domain, vector_domain
 
     return vector_domain(atom_domain(T=float, nan=False))

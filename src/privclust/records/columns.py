@@ -269,7 +269,6 @@ def kind_of_arrow(kind: Any) -> str:
 
 
 def _extension_type() -> Any:
-    """Return the class of Arrow's types that store others."""
     return require("pyarrow", "tables").BaseExtensionType
 
 

@@ -62,7 +62,6 @@ def dask_total(frame: Any, state_of: Callable[..., Any], reading: RowReader) -> 
 
 
 def _merged(parts: Any, sum_of: Any) -> Any:
-    """Return the sum of delayed parts, by a tree of tasks."""
     while len(parts) > 1:
         groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
         parts = [sum_of(group) for group in groups]

@@ -53,7 +53,6 @@ def delimiter_of(path: str | os.PathLike[str], given: str | None) -> str:
 
 
 def _suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a file, without that of a compression."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if len(suffixes) > 1 and suffixes[-1] in COMPRESSIONS and suffixes[-2] in TEXT:
         suffixes.pop()

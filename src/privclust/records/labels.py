@@ -108,7 +108,6 @@ class LabelCounts:
         return at, places, counts
 
     def _count(self) -> None:
-        """Sort and count the labels added last."""
         pending, self._pending = self._pending, []
         if pending:
             keys, is_counted = map(np.concatenate, zip(*pending, strict=True))
@@ -116,7 +115,6 @@ class LabelCounts:
             self._add(keys, np.bincount(places[is_counted], minlength=len(keys)))
 
     def _add(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        """Add counts of sorted, distinct keys."""
         at = np.searchsorted(self._keys, keys)
         is_new = np.ones(len(keys), dtype=bool)
         inside = at < len(self._keys)

@@ -77,7 +77,6 @@ def _hint(kind: str) -> str:
 
 
 def _of_frame(X: Any) -> np.ndarray:
-    """Return a frame; all columns must be numbers."""
     columns: list[np.ndarray] = []
     for name, values in columns_of(X):
         column = column_of(values)

@@ -74,6 +74,5 @@ USUAL = Notation()
 
 @functools.cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Return the pattern of a number."""
     whole = rf"\d+|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+" if thousands else r"\d+"
     return re.compile(rf"[+-]?(?:{whole})?(?:{re.escape(decimal)}\d*)?(?:[eE][+-]?\d+)?", re.ASCII)

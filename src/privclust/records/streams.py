@@ -193,7 +193,6 @@ def chunks(
 
 
 def _can_delimit(character: str) -> bool:
-    """Return whether a character may delimit the fields of a CSV file."""
     is_printable = character.isprintable() or character == "\t"
     return is_printable and not character.isalnum() and character not in "+-._'\""
 
@@ -271,7 +270,6 @@ def _hdf5(path: Path, chunk_size: int | None, dataset: str | None = None) -> Chu
 
 
 def _is_table(item: Any) -> bool:
-    """Return whether an HDF5 object is a two-dimensional array."""
     return getattr(item, "ndim", None) == 2
 
 
@@ -309,7 +307,6 @@ def _table_file(
     columns: Sequence[str] | None = None,
     label: str | None = None,
 ) -> Chunks:
-    """Return chunks of columns of a Parquet file, an Arrow file or a text."""
     table = open_table(path, delimiter)
     if table.is_text:
         _check_header(table, columns, label)

@@ -192,8 +192,6 @@ class _ArrowFile(TableFile):
 
 @dataclass(frozen=True)
 class _Part:
-    """Columns of some rows of a table."""
-
     columns: Mapping[str, Column]
     n_rows: int
 
@@ -259,7 +257,6 @@ class TextFile(TableFile):
                 yield part
 
     def _part(self, lines: Iterable[str], places: Mapping[str, int]) -> _Part:
-        """Return columns of lines by their places, as texts of Arrow."""
         pyarrow = require("pyarrow", "CSV files")
         rows, columns = [self._fields(line) for line in lines], {}
         for name, place in places.items():
@@ -268,7 +265,6 @@ class TextFile(TableFile):
         return _Part(columns, len(rows))
 
     def _fields(self, line: str) -> list[str]:
-        """Return as many fields of a line as the header has."""
         line = line.removesuffix("\n").replace(_MARK, "")
         if not line.isascii():  # some encodings give halves of characters, which Arrow refuses
             line = line.encode("utf-8", "replace").decode()

@@ -149,7 +149,6 @@ def _total_of_groups(
 
 
 def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
-    """Return the parts of files or a stream."""
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
         return _parts_of_files(paths, reading, row_filter)
@@ -321,7 +320,6 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) 
                         progress(len(batch))
 
     def state(_: int) -> Any:
-        """Add up the parts of one thread; the others stop if it fails."""
         try:
             return state_of(rows_of_parts())
         except BaseException:

@@ -129,7 +129,6 @@ class BaseSketch(ABC):
         return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
 
     def _check_without_noise(self) -> None:
-        """Raise a ValueError if the sketch is noisy already."""
         if self.noise is not None:
             raise ValueError("the sketch has noise already: release it once, from the exact sums")
 
@@ -272,7 +271,6 @@ class BaseSketch(ABC):
 
 
 def _restored_beside(parameters: Mapping[str, Any], unread: np.ndarray | None) -> dict[str, Any]:
-    """Return the left-out count and the table of a file."""
     beside: dict[str, Any] = {}
     left_out = parameters.get("left_out")
     if left_out is not None:

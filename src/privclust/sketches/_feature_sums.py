@@ -168,7 +168,6 @@ class FeatureSums:
         n_threads = max(1, min(self.n_threads, len(starts)))
 
         def total(thread):
-            """Return the sums of the chunks of one thread."""
             sums = _FixedPoint(len(turns))
             for start in starts[thread::n_threads]:
                 rows = X[start : start + size]
@@ -441,7 +440,6 @@ def _check_frequencies(frequencies):
 
 
 def _check_values(rows, limit, start):
-    """Raise a ValueError unless all values are at most `limit` in magnitude."""
     if rows.min() >= -limit and rows.max() <= limit:
         return
     row, _ = np.argwhere(~(np.abs(rows) <= limit))[0]

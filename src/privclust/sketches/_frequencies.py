@@ -193,7 +193,6 @@ def _fitted_factor(X, variance, rng):
     largest = np.take_along_axis(order, moduli[order].argmax(axis=1)[:, None], axis=1)[:, 0]
 
     def misfit(log_factor):
-        """Return the sum of squared residuals at a factor."""
         curve = np.exp(-0.5 * np.exp(log_factor) * radii[largest])
         return ((curve - moduli[largest]) ** 2).sum()
 

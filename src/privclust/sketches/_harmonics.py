@@ -121,12 +121,10 @@ def places(indices: np.ndarray, among: np.ndarray, n_features: int) -> np.ndarra
 
 @lru_cache(maxsize=32)
 def _codes(n_features, degree):
-    """Return the sorted codes of all indices, and the order that sorts them."""
     return _in_order(sorted_indices(n_features, degree), n_features)
 
 
 def _in_order(indices, n_features):
-    """Return the sorted codes of indices, and the order that sorts them."""
     codes = _encoded(indices, n_features)
     order = np.argsort(codes)
     return codes[order], order

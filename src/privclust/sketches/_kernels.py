@@ -85,7 +85,6 @@ _ROUNDER_BITS = {
 
 
 def _integer_of(float_type):
-    """Return the integer type with as many bits as the float type."""
     return types.int32 if float_type.bitwidth == 32 else types.int64
 
 

@@ -416,7 +416,6 @@ class Sketch(BaseSketch):
 
 
 def _declared(sketch: Sketch) -> object:
-    """Return the declaration of a sketch's columns, for comparison."""
     return None if sketch.table is None else sketch.table.declared
 
 

@@ -118,7 +118,6 @@ def table_state(
 def _state_of_rows(
     new_sums: Callable[[], Any], strict: bool, parts: Iterable[np.ndarray | GroupedRows]
 ) -> State:
-    """Return the state of the sums over parts of a table."""
     sums, n_left_out = new_sums(), 0
     for part in parts:
         rows, groups, n = counted_rows(part, strict)

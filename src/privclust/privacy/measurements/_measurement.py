@@ -191,8 +191,6 @@ class WithEpsilon(ForSensitivity):
 
 
 class _Attributes:
-    """The attributes of a measurement by name."""
-
     def __init__(self, measurement: Measurement) -> None:
         self._measurement = measurement
 
