@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
-import secrets
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from privclust.core.packages import require
 from privclust.records.arrow import GroupedRows, RowReader, batch_rows
-from privclust.records.errors import ReadingError
-from privclust.records.labels import CHANGED, LabelCounts
 
 State: TypeAlias = dict[str, np.ndarray]
 """Arrays of integers; the state of two parts is the sum of their states, entry by entry.
@@ -39,33 +34,32 @@ def added(states: Iterable[State]) -> State:
 
 
 def dask_total(frame: Any, state_of: Callable[..., Any], reading: RowReader) -> State:
-    """Apply the function to each partition by a task, and add states up by a tree of tasks.
-
-    With groups, partitions are computed twice: first only labels, to count them.
-    """
+    """Apply the function to each partition by a task, and add states up by a tree of tasks."""
     import dask
 
+    reader = _dask_reader(frame, reading)
+    shared = dask.delayed((state_of, reader))
+    of_partition, sum_of = dask.delayed(_state_of_frame), dask.delayed(added)
+    states = [of_partition(shared, part) for part in frame[list(reader.reads)].to_delayed()]
+    while len(states) > 1:
+        groups = (states[i : i + _FAN_IN] for i in range(0, len(states), _FAN_IN))
+        states = [sum_of(group) for group in groups]
+    return states[0].compute() if states else state_of(iter(()))
+
+
+def dask_parts(
+    frame: Any, reading: RowReader
+) -> Generator[tuple[RowReader, Iterator[Any]], None, None]:
+    """Yield the reader and the pieces of each partition, which is computed when it is read."""
+    reader = _dask_reader(frame, reading)
+    for part in frame[list(reader.reads)].to_delayed():
+        yield reader, _pieces(part.compute(), reader)
+
+
+def _dask_reader(frame: Any, reading: RowReader) -> RowReader:
     if not hasattr(frame, "to_delayed") or getattr(frame, "ndim", 0) != 2:
         raise ValueError(f"a table of Dask must be a data frame, got {type(frame).__name__}")
-    schema = _schema_of_dask(frame.dtypes)
-    reader = reading.for_schema(schema)
-    shared = dask.delayed((state_of, reader))
-    parts = frame[list(reader.reads)].to_delayed()
-    if reader.groups is None:
-        of_partition = dask.delayed(_state_of_frame)
-        states = [of_partition(shared, part) for part in parts]
-    else:
-        counted, token = _counted_by_dask(parts, reader)
-        of_partition = dask.delayed(_state_of_groups)
-        states = [of_partition(shared, part, counted, i, token) for i, part in enumerate(parts)]
-    return _merged(states, dask.delayed(added)).compute() if states else state_of(iter(()))
-
-
-def _merged(parts: Any, sum_of: Any) -> Any:
-    while len(parts) > 1:
-        groups = (parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN))
-        parts = [sum_of(group) for group in groups]
-    return parts[0]
+    return reading.for_schema(_schema_of_dask(frame.dtypes))
 
 
 def _state_of_frame(shared: Any, frame: Any) -> State:
@@ -76,65 +70,6 @@ def _state_of_frame(shared: Any, frame: Any) -> State:
 def _pieces(frame: Any, reader: Any) -> Iterator[Any]:
     step = batch_rows(len(reader.reads))
     return (frame.iloc[start : start + step] for start in range(0, len(frame), step))
-
-
-@dataclass
-class _Counted:
-    """The number of rows of each label, and the digest and number of rows of each partition."""
-
-    counts: LabelCounts
-    partitions: list[tuple[bytes, int]]
-
-    @classmethod
-    def of(cls, frame: Any, reader: RowReader, secret: bytes) -> Self:
-        """Count the labels of one partition, with a digest that identifies it."""
-        counts = LabelCounts(map(reader.persons, _pieces(frame, reader)), secret)
-        return cls(counts, [(counts.digest(), len(frame))])
-
-    @classmethod
-    def sum(cls, parts: list[Self]) -> Self:
-        """Count the rows of parts, which are unchanged."""
-        counts = LabelCounts(secret=parts[0].counts.secret)
-        for part in parts:
-            counts.merge(part.counts)
-        return cls(counts, [partition for part in parts for partition in part.partitions])
-
-    def token(self) -> bytes:
-        """Return a token that identifies these partitions."""
-        return hashlib.sha256(repr(self.partitions).encode()).digest()
-
-    def first(self) -> int:
-        """Return the first partition that has rows; 0 if none has."""
-        return next((i for i, (_, n_rows) in enumerate(self.partitions) if n_rows), 0)
-
-
-def _counted_by_dask(parts: Any, reader: RowReader) -> tuple[Any, Any]:
-    """Return delayed counts, which stay with the workers, and their token."""
-    import dask
-
-    secret = secrets.token_bytes(32)
-    of_partition, sum_of = dask.delayed(_Counted.of), dask.delayed(_Counted.sum)
-    if not parts:
-        return None, b""
-    counted = sum_of([_merged([of_partition(part, reader, secret) for part in parts], sum_of)])
-    (counted,) = dask.persist(counted)
-    return counted, dask.delayed(_Counted.token)(counted).compute()
-
-
-def _state_of_groups(shared: Any, frame: Any, counted: Any, number: int, token: Any) -> State:
-    """Return the state of a pandas frame; the first with rows counts all groups.
-
-    Counts may be computed again if a worker is lost. If a partition does not match the counts, or
-    counts differ, there is no state.
-    """
-    state_of, reader = shared
-    own = _Counted.of(frame, reader, counted.counts.secret)
-    if counted.token() != token or own.partitions[0] != counted.partitions[number]:
-        raise ReadingError(CHANGED)
-    numbers = (counted.counts.n_counted, counted.counts.n_left_out)
-    once = itertools.chain([numbers][: number == counted.first()], itertools.repeat((0, 0)))
-    reader = replace(reader, sizes=lambda labels: (counted.counts.sizes(labels), *next(once)))
-    return state_of(map(reader, _pieces(frame, reader)))
 
 
 def _schema_of_dask(types: Any) -> Any:

@@ -12,7 +12,7 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from privclust.records.errors import ReadingError
 
 _PENDING = 1 << 20  # labels that are sorted at once
 _HASH = np.dtype("S16")
-CHANGED = "the records have changed while they were read: those of a label are other than counted"
+_CHANGED = "the records have changed while they were read: those of a label are other than counted"
 
 
 class LabelCounts:
@@ -29,21 +29,15 @@ class LabelCounts:
 
     Labels are added in two lists: labels (None without an ID), and whether each record counts.
 
-    Counts of two parts of the records can be merged if they have the same `secret`.
-
     Examples
     --------
     >>> counts = LabelCounts([(["ann", "bob", "ann", "eve"], [True, True, True, False])])
-    >>> counts.n_counted, counts.n_left_out, counts.sizes(["bob", "ann"]).tolist()
-    (2, 1, [1, 2])
+    >>> counts.n_counted, counts.n_left_out
+    (2, 1)
     """
 
-    def __init__(
-        self,
-        labels: Iterable[tuple[Sequence[str | None], ArrayLike]] = (),
-        secret: bytes | None = None,
-    ) -> None:
-        self.secret = secrets.token_bytes(32) if secret is None else secret
+    def __init__(self, labels: Iterable[tuple[Sequence[str | None], ArrayLike]] = ()) -> None:
+        self._secret = secrets.token_bytes(32)
         self._keys = np.empty(0, dtype=_HASH)
         self._counts = np.empty(0, dtype=np.int64)
         self._pending: list[tuple[np.ndarray, np.ndarray]] = []
@@ -70,32 +64,6 @@ class LabelCounts:
         self._count()
         return len(self._counts) - self.n_counted
 
-    def merge(self, other: LabelCounts) -> Self:
-        """Add the counts of other records."""
-        for counts in (self, other):
-            counts._count()
-        self._add(other._keys, other._counts)
-        return self
-
-    def digest(self) -> bytes:
-        """Return a digest that identifies these counts among those of one secret."""
-        self._count()
-        sha = hashlib.sha256(self._keys.tobytes())
-        sha.update(self._counts.tobytes())
-        return sha.digest()
-
-    def sizes(self, labels: Sequence[str | None]) -> np.ndarray:
-        """Return the number of records of each of these labels; 0 for None.
-
-        Raises
-        ------
-        ReadingError
-            If one of them was not counted.
-        """
-        known = [label for label in labels if label is not None]
-        at, places, _ = self._places(known)
-        return _with_nobody(labels, self._counts[at][places])
-
     def _places(self, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the places of the labels' counts, the place of each label, and frequencies."""
         self._count()
@@ -104,7 +72,7 @@ class LabelCounts:
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
         if not known.all() or (self._keys[at] != keys).any():
-            raise ReadingError(CHANGED)
+            raise ReadingError(_CHANGED)
         return at, places, counts
 
     def _count(self) -> None:
@@ -124,21 +92,14 @@ class LabelCounts:
         self._counts = np.insert(self._counts, at[is_new], counts[is_new])
 
     def _hashed(self, labels: Any) -> np.ndarray:
-        """Return the hashes of texts, which are the same in any process."""
+        """Return the hashes of texts."""
         hashes = {
             label: hashlib.blake2b(
-                label.encode("utf-8", "surrogatepass"), digest_size=_HASH.itemsize, key=self.secret
+                label.encode("utf-8", "surrogatepass"), digest_size=_HASH.itemsize, key=self._secret
             ).digest()
             for label in dict.fromkeys(labels)
         }
         return np.array([hashes[label] for label in labels], dtype=_HASH)
-
-
-def _with_nobody(labels: Sequence[str | None], sizes: np.ndarray) -> np.ndarray:
-    """Return sizes of labels, with 0 for records without a label."""
-    all_sizes = np.zeros(len(labels), dtype=np.int64)
-    all_sizes[[label is not None for label in labels]] = sizes
-    return all_sizes
 
 
 class SecondReading:
@@ -175,11 +136,13 @@ class SecondReading:
             n_new = int(np.count_nonzero(self._left[at] == sizes))
             self._left[at] -= counts
             if (self._left[at] < 0).any():
-                raise ReadingError(CHANGED)
+                raise ReadingError(_CHANGED)
             n_left_out, self._n_left_out = self._n_left_out, 0
-        return _with_nobody(labels, sizes[places]), n_new, n_left_out
+        all_sizes = np.zeros(len(labels), dtype=np.int64)
+        all_sizes[[label is not None for label in labels]] = sizes[places]
+        return all_sizes, n_new, n_left_out
 
     def check_all_seen(self) -> None:
         """Raise a ReadingError if counted records are missing."""
         if self._left.any():
-            raise ReadingError(CHANGED)
+            raise ReadingError(_CHANGED)

@@ -18,7 +18,7 @@ from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables
-from privclust.records.engines import State, added, dask_total, spark_total
+from privclust.records.engines import State, added, dask_parts, dask_total, spark_total
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
@@ -66,8 +66,8 @@ def total(
     groups : str or None
         Name of a column of text or whole numbers that identifies the person of each row. A person's
         rows may lie in any parts; missing entries form one group. Files, streams and partitions of
-        Dask are read twice, first to count, and compared; this takes about 30 bytes a group. Spark
-        counts by a window.
+        Dask are read twice, first to count, and compared; this takes about 30 bytes a group. The
+        client reads the partitions. Spark counts by a window.
     row_filter : pyarrow.compute.Expression or None
         For Parquet files and data sets: the rows to read. Row groups without such rows, by their
         statistics, are skipped.
@@ -97,7 +97,7 @@ def total(
             advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
             raise ValueError(f"{name} is not for frames of an engine: {advice}")
     reading = RowReader(columns, encoder, groups, strict)
-    if is_of(source, "dask"):
+    if is_of(source, "dask") and groups is None:
         return dask_total(source, state_of, reading)
     if is_of(source, "pyspark"):
         return spark_total(source, state_of, reading)
@@ -149,6 +149,8 @@ def _total_of_groups(
 
 
 def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
+    if is_of(source, "dask"):
+        return dask_parts(source, reading)
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
         return _parts_of_files(paths, reading, row_filter)
