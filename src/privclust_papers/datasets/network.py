@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import socket
 import sys
@@ -10,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from privclust.core.packages import require
@@ -18,10 +16,6 @@ from privclust_papers.datasets.registry import DataError
 
 CHUNK = 1 << 17
 """Bytes per chunk."""
-
-_LOG_EVERY = 10_000_000
-
-log = logging.getLogger(__name__)
 
 
 def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
@@ -55,14 +49,14 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
 
 
 def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
-    """Download a file, with a progress bar on a terminal and log lines elsewhere.
+    """Download a file, with a progress bar on a terminal.
 
     `timeout` is the number of seconds to wait for a connection, and between two chunks of an
     answer. Raises a requests.RequestException on failure; see `why_failed`.
     """
     downloader_class = require("pooch", "downloads").HTTPDownloader
-    progress: Any = True if sys.stderr.isatty() else _LogProgress(url)
-    downloader = downloader_class(progressbar=progress, chunk_size=CHUNK, timeout=timeout)
+    is_seen = sys.stderr.isatty()
+    downloader = downloader_class(progressbar=is_seen, chunk_size=CHUNK, timeout=timeout)
     downloader(url=url, output_file=str(path), pooch=None)
 
 
@@ -81,29 +75,6 @@ def published_md5(record: str, file: str, timeout: tuple[float, float]) -> str:
     if kind != "md5" or not re.fullmatch("[0-9a-f]{32}", md5):
         raise DataError(f"{record} publishes no MD5 of {file}")
     return md5
-
-
-class _LogProgress:
-    """Progress bar for pooch that writes a log line every few megabytes."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.total = 0
-        self.reset()
-
-    def reset(self) -> None:
-        self._done = 0
-        self._next = _LOG_EVERY
-
-    def update(self, n_bytes: int) -> None:
-        self._done += n_bytes
-        if self._done >= self._next:
-            self._next += _LOG_EVERY
-            of_total = f" of {self.total / 1e6:.0f}" if self.total else ""
-            log.info("%s: %.0f%s MB", self.url, self._done / 1e6, of_total)
-
-    def close(self) -> None:
-        """Do nothing; pooch calls this at the end."""
 
 
 def why_failed(error: Exception, timeout: tuple[float, float]) -> str:

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,6 +41,7 @@ from typing import Any
 import numpy as np
 
 from privclust.core.canonical import canonical_json
+from privclust.core.progress import progress_over
 from privclust.core.validation import signature_of
 from privclust_papers.pipeline import seeds
 from privclust_papers.pipeline.experiment import block_spec, shard_spec
@@ -51,7 +51,6 @@ from privclust_papers.settings.dotted import load_object
 
 log = logging.getLogger(__name__)
 
-_SECONDS_BETWEEN_LINES = 5.0
 
 Arrays = Mapping[str, np.ndarray]
 # A grid point without its swept axes, a trial, and the values of the swept axes one after another.
@@ -106,21 +105,6 @@ class TrialStreams:
         return seeds.generator(*key)
 
 
-def progress(items: Iterable[Any], total: int, what: str) -> Iterator[Any]:
-    """Iterate over items with a progress bar on a terminal, or log lines elsewhere."""
-    if sys.stderr.isatty():
-        from tqdm import tqdm
-
-        yield from tqdm(items, total=total, desc=what, leave=False)
-        return
-    last = time.monotonic()
-    for done, item in enumerate(items):
-        yield item
-        if time.monotonic() - last > _SECONDS_BETWEEN_LINES or done + 1 == total:
-            log.info("%s: %d of %d", what, done + 1, total)
-            last = time.monotonic()
-
-
 def prepared(X: Any, transforms: Iterable[tuple[str, Mapping[str, Any]]]) -> Any:
     """Return X after a method's transformers, given by dotted paths and parameters, in order."""
     for path, params in transforms:
@@ -142,7 +126,7 @@ def run_shard(spec: Mapping[str, Any], dataset: Arrays | None) -> dict[str, np.n
         share(point, trial, TrialStreams(spec, point, trial), dataset, shard, n_shards)
         for point, trial in spec["instances"]
     )
-    return _numbered(progress(results, len(spec["instances"]), name))
+    return _numbered(progress_over(results, len(spec["instances"]), name))
 
 
 def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
@@ -185,7 +169,7 @@ def run_block(
     n_tasks = len(spec["methods"]) * sum(len(sweep) for *_, sweep in spec["instances"])
     results: dict[str, list[Arrays]] = {name: [] for name in cpu_seconds}
     what = f"{len(results)} methods" if len(results) > 1 else next(iter(results))
-    for name, result in progress(done, n_tasks, f"{spec['experiment']} {what}"):
+    for name, result in progress_over(done, n_tasks, f"{spec['experiment']} {what}"):
         results[name].append(result)
     return _joined({name: _numbered(parts) for name, parts in results.items()}), cpu_seconds
 
@@ -295,7 +279,7 @@ def evaluate_fits(
     """
     metrics = {method: _Metrics() for method in spec["methods"]}
     blocks = range(len(spec["blocks"]))
-    for number in progress(blocks, len(blocks), f"{spec['experiment']} evaluated"):
+    for number in progress_over(blocks, len(blocks), f"{spec['experiment']} evaluated"):
         _evaluate_block(spec, number, read_block(number), dataset, metrics)
     return _joined({method: rows.columns() for method, rows in metrics.items()})
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 from privclust_papers.datasets import fetch as fetching
-from privclust_papers.datasets import network
 from privclust_papers.datasets.fetch import fetch, load, read_receipt, resolve_mirror, source_of
 from privclust_papers.datasets.hopkins155 import content_sha256
 from privclust_papers.datasets.registry import DataError, Part, Source
@@ -159,16 +158,6 @@ def test_passing_server_error_is_tried_again(make_dataset, server, tmp_path):
 def test_missing_file_is_not_asked_for_again(make_dataset, server, tmp_path):
     fetch(make_dataset(f"{server.url}/404"), tmp_path / "raw", retries=3)
     assert server.requests == ["/404"]
-
-
-def test_progress_goes_to_the_log_without_a_terminal(
-    make_dataset, server, tmp_path, caplog, monkeypatch, capsys
-):
-    monkeypatch.setattr(network, "_LOG_EVERY", 10_000)
-    with caplog.at_level(logging.INFO, "privclust_papers"):
-        fetch(make_dataset(f"{server.url}/good"), tmp_path / "raw", **QUICK)
-    assert any(message.endswith(" MB") for message in caplog.messages)
-    assert capsys.readouterr().err == ""
 
 
 def test_substitute_is_named_loudly(make_dataset, tmp_path, caplog):

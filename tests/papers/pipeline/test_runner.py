@@ -1,5 +1,4 @@
 import json
-import logging
 import weakref
 from dataclasses import replace
 
@@ -176,12 +175,6 @@ def test_one_trial_has_no_spread():
     row = tables.summary_table(trials, ["error"], []).iloc[0]
     assert row["mean"] == 0.5
     assert np.isnan(row["se"])
-
-
-def test_progress_ends_with_a_line_where_there_is_no_terminal(caplog):
-    with caplog.at_level(logging.INFO, logger="privclust_papers"):
-        assert list(runner.progress([1, 2, 3], 3, "thing")) == [1, 2, 3]
-    assert caplog.messages == ["thing: 3 of 3"]
 
 
 def test_data_and_starts_are_the_same_along_swept_axes():
