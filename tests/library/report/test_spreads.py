@@ -43,6 +43,7 @@ def test_spreads_of_columns_are_told_with_their_errors(tmp_path):
     report = (tmp_path / "report.html").read_text()
     assert ">Spread</h2>" in report
     assert "one standard deviation of the cluster" in report
+    assert "far from all centers" in report
     # a sketch alone says the same, but for what rounds moved
     sketch = model.sketch_
     decoded = decode(sketch, 2, bounds=encoder.bounds_)
