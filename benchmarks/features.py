@@ -92,11 +92,7 @@ def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
     images = generate(seed=1, n_classes=4, n_images=8, size=256)["images"]
     print("model     size  threads  images/s  images/CPU-s  same bytes  memory MB")
-    for model in ("lite0", "lite1", "lite2"):
-        try:
-            print_rows(model, images, seconds)
-        except ImportError as error:
-            print(error)
+    print_rows("lite0", images, seconds)
     _extract.read_weights = lambda model, file: generated_weights()
     cpu = print_rows("resnet50", images, seconds, weights="generated")
     print(f"60,000 images by ResNet-50 at 224 pixels: {cpu:.0f} CPU seconds, extrapolated")

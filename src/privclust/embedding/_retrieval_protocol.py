@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from privclust.core.validation import check_integer
 from privclust.embedding._alignment import align
 from privclust.embedding._privatemail import PrivateMail
 from privclust.embedding._smlq import SMLQ, checked_labels
-from privclust.metrics.retrieval import nearest
 
 _GALLERY_STREAM = 1  # random stream of the start for the gallery, next to the public start
 
@@ -268,7 +268,7 @@ class RetrievalServer:
         return align(released[:, :-1], self.anchors_).apply(released[:, -1:])[:, 0]
 
     def answer(self, message: Message) -> np.ndarray:
-        """Return the gallery rows nearest to each of the message's queries.
+        """Return the gallery rows nearest to each of the message's queries; ties in their order.
 
         Several threads may call this method at once.
 
@@ -297,4 +297,10 @@ class RetrievalServer:
                     f"{message.anchors.shape}"
                 )
             queries = align(message.anchors, self.anchors_).apply(queries)
-        return nearest(queries, self.gallery_, message.k)
+        if message.k > len(self.gallery_):
+            raise ValueError(
+                f"message: k must be at most the size of the gallery, {len(self.gallery_)}, got "
+                f"{message.k}"
+            )
+        distances = cdist(queries, self.gallery_, "sqeuclidean")
+        return np.argsort(distances, axis=1, kind="stable")[:, : message.k]

@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 def extract_features(
     images: ImageList | Sequence[Image] | np.ndarray,
     *,
-    model: Literal["lite0", "lite1", "lite2", "resnet50"] = "lite0",
+    model: Literal["lite0", "resnet50"] = "lite0",
     weights: str | os.PathLike[str] | None = None,
     size: int = 224,
     batch: int = 16,
@@ -59,15 +59,15 @@ def extract_features(
     images : ImageList, array of shape (n, h, w, 3) or sequence
         Arrays of type uint8, bytes of encoded files, or paths; see
         `privclust.features.images.ImageList`, which also crops to boxes.
-    model : {"lite0", "lite1", "lite2", "resnet50"}, default="lite0"
-        The network. Weights of lite1 and lite2 are separate packages.
+    model : {"lite0", "resnet50"}, default="lite0"
+        The network.
     weights : path-like or None, default=None
         The published file of the network's weights; its checksum is verified. None uses the file of
         the package with the weights; resnet50 has no package and needs torchvision's
         ``resnet50-0676ba61.pth``.
     size : int, default=224
-        Height and width of the network's input in pixels, >= 32. Lite models were trained at 224,
-        240 and 260, ResNet-50 at 224; time grows with the square.
+        Height and width of the network's input in pixels, >= 32. Both networks were trained at 224;
+        time grows with the square.
     batch : int, default=16
         Images per run, >= 1.
     threads : int or None, default=None

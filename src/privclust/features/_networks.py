@@ -1,4 +1,4 @@
-"""The networks: EfficientNet-Lite and ResNet-50, from images of type uint8 to pooled features."""
+"""The networks: EfficientNet-Lite0 and ResNet-50, from images of type uint8 to pooled features."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ import numpy as np
 
 from privclust.features._graph import Graph
 
-_LITE_DEPTHS = {"lite0": (1, 2, 2, 3, 3, 4, 1), "lite1": (1, 3, 3, 4, 4, 5, 1)}
-_LITE_DEPTHS["lite2"] = _LITE_DEPTHS["lite1"]
+_LITE_DEPTHS = (1, 2, 2, 3, 3, 4, 1)  # blocks of each stage
 _LITE_STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of the first block of each stage
 _RESNET_DEPTHS = (3, 4, 6, 3)
 # Mean and standard deviation of ImageNet's colours, in [0, 1]
 _IMAGENET_MEAN, _IMAGENET_SCALE = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
-_NAMES = {
-    "lite0": "EfficientNet-Lite0",
-    "lite1": "EfficientNet-Lite1",
-    "lite2": "EfficientNet-Lite2",
-    "resnet50": "ResNet-50",
-}
+_NAMES = {"lite0": "EfficientNet-Lite0", "resnet50": "ResNet-50"}
 
 
 def network_name(model: str) -> str:
@@ -43,11 +37,11 @@ def build_graph(model: str, weights: Mapping[str, np.ndarray]) -> bytes:
     """
     if model == "resnet50":
         return _resnet(weights)
-    return _Lite(weights).build(_LITE_DEPTHS[model])
+    return _Lite(weights).build()
 
 
 class _Lite:
-    """EfficientNet-Lite.
+    """EfficientNet-Lite0.
 
     M. Tan and Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
     ICML 2019. The Lite models have no squeeze-and-excitation, ReLU6 in place of swish, and stem,
@@ -59,11 +53,11 @@ class _Lite:
         self._weights = weights
         self._graph = Graph(weights, epsilon=1e-3, mean=127.0, scale=128.0)
 
-    def build(self, depths: tuple[int, ...]) -> bytes:
+    def build(self) -> bytes:
         self._convolution("_conv_stem", "_bn0", stride=2)
         strides = [
             stride if i == 0 else 1
-            for depth, stride in zip(depths, _LITE_STRIDES, strict=True)
+            for depth, stride in zip(_LITE_DEPTHS, _LITE_STRIDES, strict=True)
             for i in range(depth)
         ]
         for number, stride in enumerate(strides):

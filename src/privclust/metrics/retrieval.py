@@ -1,4 +1,4 @@
-"""Exact retrieval of nearest neighbours, and its recall of the right class."""
+"""Recall of the right class by exact retrieval of nearest neighbours."""
 
 from __future__ import annotations
 
@@ -13,45 +13,6 @@ from privclust.core.validation import check_integer, check_real
 
 _MAX_DIRECT = 8  # largest dimension for sums of squared differences instead of inner products
 _BLOCK_QUERIES = 256  # queries at a time, with all distances to the gallery in memory
-
-
-def nearest(queries: np.ndarray, gallery: np.ndarray, k: int) -> np.ndarray:
-    """Return the indices of the k nearest gallery rows of each query, nearest first.
-
-    Exact, by Euclidean distance; equally near rows are in the order of the gallery.
-
-    Parameters
-    ----------
-    queries : array-like of shape (n_queries, n_features)
-    gallery : array-like of shape (n_gallery, n_features)
-        Finite. Above 8 features distances come from inner products about the gallery's mean, in
-        the precision of the arrays: those that agree to rounding may come in any order.
-    k : int
-        From 1 to n_gallery.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, k), int64
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as described.
-
-    Examples
-    --------
-    >>> nearest([[0.1], [2.9]], [[0.0], [1.0], [3.0]], 2)
-    array([[0, 1],
-           [2, 1]])
-    """
-    queries, gallery = _checked_rows(queries, gallery)
-    check_integer("k", k, minimum=1)
-    if k > len(gallery):
-        raise ValueError(f"k must be at most the size of the gallery, {len(gallery)}, got {k}")
-    indices = np.empty((len(queries), k), dtype=np.int64)
-    for rows, distances in _blocks(queries, gallery):
-        indices[rows] = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return indices
 
 
 def hit_ranks(

@@ -8,7 +8,6 @@ from privclust.mixtures._private_em import PrivateGaussianMixture
 from privclust.mixtures._statistics import (
     Statistics,
     centred_statistics,
-    expected_statistics,
     log_density,
     responsibilities,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "budget_share",
     "centred_statistics",
     "exact_statistics",
-    "expected_statistics",
     "log_density",
     "perturbations",
     "responsibilities",

@@ -214,7 +214,7 @@ def _maximum_likelihood(
     covariances[is_empty] = previous.covariances[is_empty]
     covariances = _regularised(covariances, reg_covar)
     covariances[is_empty] = previous.covariances[is_empty]
-    means = np.where(is_empty[:, None], previous.means, statistics.centres + shifts)
+    means = np.where(is_empty[:, None], previous.means, previous.means + shifts)
     weights = counts / counts.sum()
     return MixtureParameters(weights, means, covariances, previous.covariance_type)
 

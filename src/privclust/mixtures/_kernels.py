@@ -164,8 +164,8 @@ def _add(block, m, gamma, is_exact, weighted, totals, moments):
 
 
 @kernel()
-def mixture_moments(X, log_scales, means, whitening, centres):
-    """Return counts and sums (k, 1 + d) and moments about centres, and the log-likelihood."""
+def mixture_moments(X, log_scales, means, whitening):
+    """Return counts and sums (k, 1 + d) and moments about the means, and the log-likelihood."""
     n, d = X.shape
     n_components = means.shape[0]
     size = _block_size(2 * d, n_components)
@@ -180,7 +180,7 @@ def mixture_moments(X, log_scales, means, whitening, centres):
         for i in range(m):
             log_likelihood += peak[i] + np.log(total[i])
         for k in range(n_components):
-            _centre(block, m, centres[k], work)
+            _centre(block, m, means[k], work)
             _add(work, m, terms[k], False, weighted, totals[k], moments[k])
     return totals, moments, log_likelihood
 

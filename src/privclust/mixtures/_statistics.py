@@ -20,7 +20,7 @@ NOT_USABLE = (
 class Statistics:
     r"""Expected sufficient statistics of n points, summed over the points.
 
-    Sums and second moments are about a centre c_k for each component.
+    Sums and second moments are about the mean c_k of each component.
 
     Attributes
     ----------
@@ -32,8 +32,6 @@ class Statistics:
         :math:`\sum_i \gamma_{ik} |x_i - c_k|^2` of shape (k,) for spherical covariances, the
         squares of each coordinate, (k, d), for diagonal ones, and
         :math:`\sum_i \gamma_{ik} (x_i - c_k)(x_i - c_k)^T`, (k, d, d), for full ones.
-    centres : ndarray of shape (k, d)
-        c.
     log_likelihood : float
         :math:`\sum_i \log p(x_i)`.
     """
@@ -41,7 +39,6 @@ class Statistics:
     counts: np.ndarray
     sums: np.ndarray
     second_moments: np.ndarray
-    centres: np.ndarray
     log_likelihood: float
 
 
@@ -60,31 +57,25 @@ def centred_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistic
     Returns
     -------
     Statistics
-        With ``centres`` the means; second moments have the shape of the covariances.
+        Second moments have the shape of the covariances.
 
     Raises
     ------
     ValueError
         If X has another number of features, or holds NaN, inf or numbers with infinite squares.
     """
-    return _statistics_about(parameters.means, X, parameters)
-
-
-def expected_statistics(X: ArrayLike, parameters: MixtureParameters) -> Statistics:
-    """Return the raw expected statistics of eq. (12): moments about the origin.
-
-    Parameters and errors are those of `centred_statistics`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from privclust.mixtures import MixtureParameters, expected_statistics
-    >>> p = MixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones(1), "spherical")
-    >>> s = expected_statistics(np.array([[3.0, 4.0], [1.0, 0.0]]), p)
-    >>> s.counts.tolist(), s.sums.tolist(), s.second_moments.tolist()
-    ([2.0], [[4.0, 4.0]], [26.0])
-    """
-    return _statistics_about(np.zeros_like(parameters.means), X, parameters)
+    totals, moments, log_likelihood = _kernels.mixture_moments(
+        _points(X, parameters.n_features),
+        parameters.log_scales,
+        parameters.means,
+        parameters.whitening,
+    )
+    if parameters.covariance_type == "full":
+        moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
+    if not all(np.isfinite(array).all() for array in (totals, moments, log_likelihood)):
+        raise ValueError(NOT_USABLE)
+    moments = moments.reshape(parameters.covariances.shape)
+    return Statistics(totals[:, 0], totals[:, 1:], moments, float(log_likelihood))
 
 
 def log_density(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
@@ -127,19 +118,6 @@ def responsibilities(X: ArrayLike, parameters: MixtureParameters) -> np.ndarray:
     [[0.25, 0.75]]
     """
     return _evaluate(X, parameters)[1]
-
-
-def _statistics_about(centres, X, parameters):
-    mixture = parameters.log_scales, parameters.means, parameters.whitening
-    totals, moments, log_likelihood = _kernels.mixture_moments(
-        _points(X, parameters.n_features), *mixture, centres
-    )
-    if parameters.covariance_type == "full":
-        moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
-    if not all(np.isfinite(array).all() for array in (totals, moments, log_likelihood)):
-        raise ValueError(NOT_USABLE)
-    moments = moments.reshape(parameters.covariances.shape)
-    return Statistics(totals[:, 0], totals[:, 1:], moments, centres, float(log_likelihood))
 
 
 def _evaluate(X, parameters):

@@ -71,7 +71,7 @@ class GivenFeatures:
     """An entry of config/features.yaml for a user's features."""
 
     name: str  # the entry's key
-    file: str  # .h5, .hdf5 or .npz, see `privclust.features.load_features`
+    file: str  # .h5 or .npz, see `privclust.features.load_features`
     split: str  # as in `FeatureEntry`; "images" needs an array ``train`` in the file
 
     dataset = weights = None  # no images are read, no network is run

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from privclust.core import hdf5
 from privclust.core.hdf5 import FileError
 from privclust.features import _cache, cache_features, extract_features
 from privclust.features.images import UnreadableImagesError
@@ -68,18 +67,6 @@ def test_file_of_something_else_is_refused(network, gratings, tmp_path):
         cache_features({**gratings, "images": gratings["images"][::-1]}, path, size=SIZE)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(FileError, match="not a whole artefact"):
-        cache_features(gratings, path, size=SIZE)
-
-
-def test_a_file_that_lacks_unreadable_images_is_refused(network, gratings, tmp_path):
-    """Version 0.1.0 could skip images."""
-    path = tmp_path / "f.h5"
-    cache_features(gratings, path, size=SIZE)
-    made = artefacts.read(path, "features")
-    about = made.parameters | {"skipped": ["a.png", "b.png"]}
-    cache_features(gratings, tmp_path / "g.h5", size=SIZE, about={"skipped": ["not ours"]})
-    hdf5.write(path, "features", made.arrays, about)
-    with pytest.raises(FileError, match="was made without 2 images"):
         cache_features(gratings, path, size=SIZE)
 
 

@@ -6,7 +6,6 @@ from scipy.stats import multivariate_normal
 from privclust.mixtures import (
     MixtureParameters,
     centred_statistics,
-    expected_statistics,
     log_density,
     responsibilities,
     sample,
@@ -60,17 +59,13 @@ def test_statistics_against_plain_numpy(random_mixture, covariance_type, n_featu
         density, gamma = reference(X, p)
         np.testing.assert_allclose(log_density(X, p), density, rtol=1e-12)
         np.testing.assert_allclose(responsibilities(X, p), gamma, rtol=1e-10, atol=1e-13)
-        for found, centres in (
-            (centred_statistics(X, p), p.means),
-            (expected_statistics(X, p), np.zeros_like(p.means)),
-        ):
-            counts, sums, seconds = moments_about(X, gamma, centres, covariance_type)
-            size = 10.0 * n * n_features
-            assert_close(found.counts, counts, size)
-            assert_close(found.sums, sums, 10.0 * size)
-            assert_close(found.second_moments, seconds, 100.0 * size)
-            np.testing.assert_allclose(found.log_likelihood, density.sum(), rtol=1e-12)
-            np.testing.assert_array_equal(found.centres, centres)
+        found = centred_statistics(X, p)
+        counts, sums, seconds = moments_about(X, gamma, p.means, covariance_type)
+        size = 10.0 * n * n_features
+        assert_close(found.counts, counts, size)
+        assert_close(found.sums, sums, 10.0 * size)
+        assert_close(found.second_moments, seconds, 100.0 * size)
+        np.testing.assert_allclose(found.log_likelihood, density.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("covariance_type", TYPES)

@@ -201,7 +201,7 @@ def edited(tmp_path, edit):
     ("key", "value", "reason"),
     [
         ("dataset", "cifar10", "cub200_quick.dataset: got 'cifar10'; it must be one of cars196, "),
-        ("model", "lite3", 'got "lite3"; it must be one of "lite0", "lite1", "lite2"'),
+        ("model", "lite3", 'got "lite3"; it must be one of "lite0", "resnet50"'),
         (
             "size",
             31,

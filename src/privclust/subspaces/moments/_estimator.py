@@ -75,8 +75,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         limit of exact sums.
     last_round : {"auto"} or bool
         Whether there is a last round: if all subspaces are detected in the sketch, always or never.
-    degree : int or None
-        Largest degree of the moments, 4 or 6. None: 6 with up to 6 features, otherwise 4.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
@@ -153,7 +151,6 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     delta: float = 1e-6
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     last_round: bool | Literal["auto"] = "auto"
-    degree: int | None = None
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
 
@@ -238,7 +235,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     def _checked_degree(self, n_features):
         """Return the degree of the moments, after a check of sizes and of the last round."""
-        degree = default_degree(n_features) if self.degree is None else self.degree
+        degree = default_degree(n_features)
         check_size(n_features, degree)
         if self.last_round not in (True, False, _AUTO):
             raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")

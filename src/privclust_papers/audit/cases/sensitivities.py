@@ -12,7 +12,7 @@ from privclust.core.second_moments import in_units, second_moments, unit
 from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
 from privclust.kmeans import DPLloyd, Grid
 from privclust.kmeans import last_rounds as last_rounds
-from privclust.mixtures import MixtureParameters, expected_statistics
+from privclust.mixtures import MixtureParameters, responsibilities
 from privclust.privacy import Neighbours
 from privclust.privacy.bounds import declared_box
 from privclust.sketches import Sketch, sensitivities
@@ -88,9 +88,9 @@ class Moments(SensitivityCase):
         self._start = MixtureParameters(np.full(2, 0.5), np.eye(2), covariances, "full")
 
     def function(self, rows):
-        expected = expected_statistics(np.ascontiguousarray(rows), self._start)
-        parts = (expected.counts, expected.sums, expected.second_moments)
-        return np.concatenate([part.ravel() for part in parts])
+        gamma = responsibilities(rows, self._start)
+        seconds = np.einsum("nk,ni,nj->kij", gamma, rows, rows)
+        return np.concatenate([gamma.sum(axis=0), (gamma.T @ rows).ravel(), seconds.ravel()])
 
 
 class SketchSums(SensitivityCase):
