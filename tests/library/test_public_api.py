@@ -146,7 +146,7 @@ ESTIMATORS = [
         )
         for variant in ("corrected", "paper")
     ),
-    MomentSubspaceClustering(degree=4, last_round=False, random_state=0),
+    MomentSubspaceClustering(last_round=False, random_state=0),
     SuLQKPlanes(random_state=0),
     SuLQKPlanes(3, calibration="mod_sulq", n_init=2, random_state=0),
     SuLQKPlanes(3, calibration="classical", random_state=0),
