@@ -7,16 +7,14 @@ Maximization", Section 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from privclust.core.validation import check_integer, check_option
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(NamedTuple):
     """Three isotropic Gaussians in the unit disc.
 
     Attributes
@@ -34,15 +32,13 @@ class Geometry:
     weights: tuple[float, ...]
 
 
-GEOMETRIES: Mapping[str, Geometry] = MappingProxyType(
-    {
-        name: Geometry(means, standard_deviations=(0.1, 0.12, 0.08), weights=(1 / 3,) * 3)
-        for name, means in (
-            ("apart", ((0.4, 0.35), (-0.45, 0.15), (0.05, -0.45))),
-            ("close", ((0.2, 0.175), (-0.225, 0.075), (0.025, -0.225))),
-        )
-    }
-)
+GEOMETRIES: Mapping[str, Geometry] = {
+    name: Geometry(means, standard_deviations=(0.1, 0.12, 0.08), weights=(1 / 3,) * 3)
+    for name, means in (
+        ("apart", ((0.4, 0.35), (-0.45, 0.15), (0.05, -0.45))),
+        ("close", ((0.2, 0.175), (-0.225, 0.075), (0.025, -0.225))),
+    )
+}
 """The paper gives no numbers: ``"apart"`` is this project's choice; ``"close"`` has the means at
 half the distance, to show the effect of this choice."""
 

@@ -54,12 +54,10 @@ def test_close_geometry_is_harder():
 
 
 def test_points_outside_the_disc_are_drawn_again(monkeypatch):
-    from types import MappingProxyType
-
     from privclust.synthetic import planar
 
     wide = planar.Geometry(((0.9, 0.0),) * 3, (0.3,) * 3, (0.2, 0.3, 0.5))
-    monkeypatch.setattr(planar, "GEOMETRIES", MappingProxyType({"wide": wide}))
+    monkeypatch.setattr(planar, "GEOMETRIES", {"wide": wide})
     X, labels = three_gaussians(20_000, np.random.default_rng(3), geometry="wide")
     assert np.linalg.norm(X, axis=1).max() <= 1
     shares = np.bincount(labels) / len(labels)  # not changed by the truncation

@@ -12,11 +12,11 @@ from privclust.core.validation import as_generator
 from privclust.privacy.bounds import directions
 from privclust.sketches._harmonics import n_moments
 from privclust.sketches._moment_sketch import MomentSketch
+from privclust.subspaces.moments._decoding import MOST_FEATURES
 from privclust.subspaces.moments._features import factor_features, row_features
 from privclust.subspaces.moments._likelihood import Likelihood
 from privclust.subspaces.moments.union import Union
 
-_MOST_FEATURES = 1000  # largest number of moments for which covariances are computed
 _MOST_DERIVATIVES = 1 << 27  # largest number of derivatives, for the memory
 
 
@@ -90,7 +90,7 @@ def least_error(
         )
     likelihood = Likelihood(means, sketch.deviations(), sketch.n_samples)
     union = _union_of_rows(directions(np.asarray(X)), np.asarray(labels), bases, list(means))
-    if n_features <= _MOST_FEATURES:
+    if n_features <= MOST_FEATURES:
         likelihood.whiten(union, as_generator(random_state))
     by_noise, by_rows = likelihood.errors(union, union.complements)
     return math.sqrt(2.0 * float(np.trace(by_noise) + np.trace(by_rows)))

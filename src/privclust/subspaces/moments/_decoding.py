@@ -35,7 +35,7 @@ _N_STARTS, _N_STARTS_IF_LARGE, _LARGE = 40, 20, 30  # 20 starts beyond 30 featur
 _SEARCH, _DESCENT = 100, 400  # most evaluations of the cost: first search; final descent
 _N_BEST, _N_WITH_SPREAD = 6, 3  # unions that are optimized to convergence; and with a spread
 _SAME = 0.05  # largest difference in cost of the same optimum
-_MOST_FEATURES = 1000  # largest number of moments for which covariances are computed
+MOST_FEATURES = 1000  # largest number of moments for which covariances are computed
 _N_WHITENINGS = 2  # updates of the covariance of means at the fitted union
 # misfit above which rows do not lie near a union; in benchmarks/moments.py at most 1.7 near unions,
 # at least 14 elsewhere
@@ -144,7 +144,7 @@ def decode(
     rng = as_generator(random_state)
     unions, costs, is_even = _optima(sketch, n_clusters, dimension, rng)
     gap = float(costs[1] - costs[0]) if len(costs) > 1 else math.inf
-    if sum(n_moments(d, degree) for degree in sketch.moments) > _MOST_FEATURES:
+    if sum(n_moments(d, degree) for degree in sketch.moments) > MOST_FEATURES:
         union, misfit = unions[0].ordered(), math.nan
         complements = union.complements
         errors = sandwich(union, complements, sketch.deviations(), sketch.n_samples, rng)
