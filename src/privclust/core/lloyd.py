@@ -331,7 +331,10 @@ def plus_plus(
         total, least, centers[k] = min(trials, key=itemgetter(0))
         thresholds = [rng.random() for _ in range(n_trials)]
         if total > 0:
-            rows = [_row_at(least, threshold * total) for threshold in thresholds]
+            sums = np.cumsum(least)
+            found = np.searchsorted(sums, np.multiply(thresholds, total), side="right")
+            # `total` may exceed the last sum by a rounding: then the last row that is no center
+            rows = np.minimum(found, np.flatnonzero(least)[-1]).tolist()
         else:
             rows = [int(threshold * len(X)) for threshold in thresholds]
     return centers
@@ -353,17 +356,3 @@ def _lower_distances(X: np.ndarray, center: np.ndarray, least: np.ndarray) -> fl
         least[i] = min(least[i], distance)
         total += least[i]
     return total
-
-
-@kernel()
-def _row_at(least: np.ndarray, threshold: float) -> int:
-    """Return the first row at which the running sum exceeds the threshold."""
-    total = 0.0
-    last = 0
-    for i in range(least.size):
-        if least[i] > 0.0:
-            total += least[i]
-            last = i
-            if total > threshold:
-                break
-    return last

@@ -47,15 +47,6 @@ def total(
 
     Parameters
     ----------
-    source : table
-        - A str or path-like: a Parquet, Arrow or CSV file, a folder of Parquet files, including its
-          subfolders but not names that begin with ``.`` or ``_``, or a pattern such as
-          ``"day-*.parquet"``; or a list of files. Row groups are shared by threads. Or a
-          ``pyarrow.dataset.Dataset``, wherever its files are.
-        - Objects with ``__arrow_c_stream__`` (a relation of DuckDB, a frame of Polars or pandas, a
-          table or a reader of Arrow), or a Polars ``LazyFrame``, read in batches.
-        - A Dask or a Spark frame: workers apply the function to each partition (this package must
-          be installed there) and return only states.
     state_of : callable
         Takes an iterable of arrays of rows (n, n_features), or of `GroupedRows` with `groups`, and
         returns their state, even for no array. It can be pickled.
@@ -64,19 +55,13 @@ def total(
     encoder : object or None
         See `privclust.records.arrow.RowReader`.
     groups : str or None
-        Name of a column of text or whole numbers that identifies the person of each row. A person's
-        rows may lie in any parts; missing entries form one group. Files, streams and partitions of
-        Dask are read twice, first to count, and compared; this takes about 30 bytes a group. The
-        client reads the partitions. Spark counts by a window.
-    row_filter : pyarrow.compute.Expression or None
-        For Parquet files and data sets: the rows to read. Row groups without such rows, by their
-        statistics, are skipped.
+        The column of persons. Files, streams and partitions of Dask are read twice, first to count,
+        and compared; this takes about 30 bytes a group. The client reads the partitions. Spark
+        counts by a window.
     strict : bool
         False: with groups, rows with NaN do not count.
-    n_threads : int
-        For Parquet files and streams.
-    progress : callable or None
-        For the same: called with numbers of rows as they are read, by one thread at a time.
+    source, row_filter, n_threads, progress
+        As in `privclust.sketches.Sketch.of_table`.
 
     Returns
     -------

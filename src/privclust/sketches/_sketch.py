@@ -207,16 +207,20 @@ class Sketch(BaseSketch):
         Parameters
         ----------
         source : table
-            A path of Parquet files (a file, a folder, a pattern such as ``"day-*.parquet"``, or a
-            list of files), a ``pyarrow.dataset.Dataset``, any Arrow stream (a DuckDB relation, a
-            Polars or pandas frame, an Arrow table), a Polars lazy frame, a Dask or Spark data
-            frame. See `privclust.records.tables.total`.
+            A path of Parquet, Arrow or CSV files (a file, a pattern such as ``"day-*.parquet"``, a
+            list of files, or a folder of Parquet files with its subfolders, except names that begin
+            with ``.`` or ``_``), a ``pyarrow.dataset.Dataset``, any Arrow stream (a DuckDB
+            relation, a Polars or pandas frame, an Arrow table), a Polars lazy frame, a Dask or
+            Spark data frame (this package must be installed on the workers).
         frequencies : array_like of shape (n_features, m)
         columns : sequence of str or None
             Numeric columns, in the order of the features; no others are read. None: all.
         encoder : privclust.preprocessing.TableEncoder or None
             Encodes columns of any type as features; replaces `columns`. Also any object with a
             ``transform`` that maps an array of the columns to features row by row.
+        groups : str or None
+            Name of a column of text or whole numbers that identifies the person of each row, whose
+            rows may be anywhere in the table. A person is then one record, as in `of`.
         row_filter : pyarrow.compute.Expression or None
             Selects rows of Parquet files. If the filter uses private columns, the number of rows is
             private too, and only ``neighbours="add_remove"`` protects it.

@@ -342,9 +342,10 @@ if __name__ == "__main__":
 def test_only_the_first_process_says_that_it_compiles(tmp_path):
     script = (
         "import numpy as np\n"
-        "from privclust.core.lloyd import _lower_distances, _row_at\n"
+        "from privclust.core.lloyd import _lower_distances\n"
+        "from privclust.privacy.bounds import row_norms\n"
         "_lower_distances(np.ones((3, 2)), np.ones(2), np.ones(3))\n"
-        "_row_at(np.ones(3), 1.0)\n"
+        "row_norms(np.ones((3, 2)))\n"
     )
     said = [
         subprocess.run(
