@@ -55,6 +55,8 @@ _MIDDLE = 0.1, 0.5, 0.9  # quantiles of the errors: 80 % interval and median
 _FEWEST = 5  # fewest fits for which the interval is printed
 _TAIL = 1.5  # shape of the gamma distribution of skewed clusters, as in benchmarks/collection.py
 _WIDTH_95 = 1.959964  # half-width of a 95 % interval, in standard errors
+# clusters with intervals, in the first fits: intervals of 20 take ten times as long as their fit
+_FEW_CLUSTERS = 30
 _LEVEL = re.compile(r", level \d+$")  # of a release that is named with its level
 _CLEAR_PART = 0.9  # detected fraction of clusters below which a plan says that noise hides some
 
@@ -73,11 +75,11 @@ class Plan:
         Rows of each fit.
     widths : ndarray of shape (n_trials,)
         Median half-widths of the 95 % intervals of coordinates of unmarked clusters, in standard
-        deviations of a feature over all rows. NaN if all clusters are marked, or if the estimator
-        has no standard errors.
+        deviations of a feature over all rows. NaN if all clusters are marked, if the estimator has
+        no standard errors, and after the first fits with 30 clusters, since intervals take long.
     marked : ndarray of shape (n_trials,)
         Fractions of the clusters that are hidden by noise, or have unreliable standard errors. NaN
-        if the estimator has none.
+        if the estimator has none, and after the first fits with 30 clusters.
     shares : dict of str to float
         Fraction of the budget that each release of the last fit spends, of rho (of epsilon for
         pure differential privacy). Releases that spend nothing are not listed.
@@ -145,7 +147,7 @@ class Plan:
         if math.isfinite(self.width):
             width = f"{100.0 * self.width:.2g}"
             text += f"; 95 % intervals of ± {width} % of a column's standard deviation"
-        return f"{text}; {100.0 * self.marked.mean():.0f} % of clusters marked"
+        return f"{text}; {100.0 * np.nanmean(self.marked):.0f} % of clusters marked"
 
 
 def plan(
@@ -238,9 +240,10 @@ def plan(
     others = np.full(n_clusters - 1, (1.0 - smallest) / max(n_clusters - 1, 1))
     weights = np.array([1.0 - others.sum(), *others])
     outcomes = []
-    for _ in range(n_trials):
+    for number in range(n_trials):
         X, means = _rows(n, n_features, weights, scale, shape, rng)
-        outcomes.append(_outcome(model, X, means, n_samples, rng))
+        of_intervals = n_samples if number * n_clusters < _FEW_CLUSTERS else None
+        outcomes.append(_outcome(model, X, means, of_intervals, rng))
         if progress is not None:
             progress(1)
     errors, detected, widths, marked = np.array([numbers for numbers, _ in outcomes]).T
@@ -278,7 +281,7 @@ def _rows(n, d, weights, scale, shape, rng):
 def _outcome(model, X, means, n_samples, rng):
     """Return error over Lloyd's, detected fraction, width and marked fraction; and the guarantee.
 
-    Intervals are those of `n_samples` rows, of which X has as many or fewer.
+    Intervals are those of `n_samples` rows, of which X has as many or fewer. None: NaN instead.
     """
     starts = [means, *(plus_plus(X, len(means), rng) for _ in range(_STARTS))]
     least = min(lloyd(X, start, 100, 1e-4)[1] for start in starts)
@@ -294,7 +297,7 @@ def _outcome(model, X, means, n_samples, rng):
 def _intervals(fit, X, n_samples):
     """Return the width of a fit's intervals and its marked fraction, as in `Plan`."""
     fit = getattr(fit, "estimator_", fit)
-    if not hasattr(fit, "standard_errors"):
+    if n_samples is None or not hasattr(fit, "standard_errors"):
         return math.nan, math.nan
     try:
         errors = fit.standard_errors()

@@ -83,6 +83,12 @@ def test_rows_of_skewed_clusters_have_a_tail_on_the_right():
         assert stats.skew(offsets) == pytest.approx([skewness] * 2, abs=0.1)
 
 
+def test_intervals_are_of_the_first_thirty_clusters():
+    outcome = plan(2_000, 1, 16, 1.0, 1e-6, estimator=TreeKMeans(), n_trials=3, random_state=0)
+    assert np.isfinite(outcome.marked).tolist() == [True, True, False]
+    assert f"{100 * outcome.marked[:2].mean():.0f} % of clusters marked" in str(outcome)
+
+
 def test_a_plan_says_what_the_budget_is_spent_on():
     shares = {
         delta: plan(5_000, 2, 2, 2.0, delta, n_trials=1, random_state=0).shares
