@@ -157,18 +157,6 @@ def test_a_restored_run_has_nothing_left_to_do(made_up, tmp_path):
     assert project.planned()["fit"] == 2  # of parameters, Snakemake's records are asked
 
 
-def test_what_was_edited_is_made_and_the_rest_is_taken(made_up, tmp_path):
-    project = fresh(made_up, tmp_path / "clone")
-    project.edit("workflow/scripts/evaluate.py", "sum them up", "add them up")
-    said = project.run("--cores", "2", "--config", f"restore={made_up.folder / CRATE}")
-    # metrics with their tables, the drawing, the verdicts and the page are made
-    counts = "6 restored, 0 already here, 0 not in the crate, 4 with other code or inputs here"
-    assert counts in said
-    assert project.results() == made_up.results()
-    with pytest.raises(AssertionError, match="is of a run with effort quick"):
-        project.run("-n", "--config", f"restore={made_up.folder / CRATE}", "effort=paper")
-
-
 def test_dates_of_scripts_and_clones_rerun_nothing(made_up, tmp_path):
     project = fresh(made_up, tmp_path / "clone")
     for name in (

@@ -139,7 +139,7 @@ def kind_of(name: str) -> str:
     path = Path(name)
     if path.suffix == ".h5":
         if path.parts[0] == "data":
-            return "features" if path.parts[1] == "features" else "data"
+            return "features" if path.parts[1] == "features" else "dataset"
         return next((kind for kind in ("fit", "shared") if kind in path.parts[:-1]), "metrics")
     return {".csv": "table", ".svg": "figure", ".png": "figure"}.get(path.suffix, "")
 
@@ -193,8 +193,7 @@ def _compare(crate: Crate, name: str, folder: Path, timed: Collection[str]) -> F
         if kind == "table":
             return Finding(name, *compare_cells(content, path.read_bytes(), timed))
         before.write_bytes(content)
-        of_file = "dataset" if kind == "data" else kind
-        theirs, ours = (artefacts.read(p, of_file) for p in (before, path))
+        theirs, ours = (artefacts.read(p, kind) for p in (before, path))
         if theirs.parameters != ours.parameters:
             return Finding(name, DIFFERS, "in its recorded parameters")
         return Finding(name, *compare_arrays(theirs.arrays, ours.arrays))

@@ -115,12 +115,6 @@ def note_sources(figure: Figure, tables: Mapping[str, pd.DataFrame]) -> None:
         figure.supxlabel(text, fontsize=8, color=_NOTE)
 
 
-def note_of(figure: Figure) -> str:
-    """Return the note that `note_sources` wrote."""
-    titles = [legend.get_title().get_text() for legend in figure.legends]
-    return figure.get_supxlabel() or next((title for title in titles if title), "")
-
-
 def save(drawing: Drawing, svg: AnyPath, png: AnyPath, table: AnyPath) -> None:
     """Write a drawing as SVG and PNG, and its numbers as CSV, each atomically."""
     save_figure(drawing.figure, svg, "svg")
