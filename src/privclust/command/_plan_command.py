@@ -20,7 +20,7 @@ _METHODS = {  # parameters of each method, in addition to the budget
     "EUGkM": {},
 }
 _SHAPES = ("round", "skewed")
-_FIRST, _ALL = "CompressiveKMeans", "all"
+_ALL = "all"
 
 
 def add_to(commands) -> None:
@@ -43,8 +43,9 @@ def add_to(commands) -> None:
     add(
         "--method",
         choices=(*_METHODS, _ALL),
-        default=_FIRST,
-        help=f"default: {_FIRST}; {_ALL}: try each, and name the one with the least error",
+        help="default: TreeKMeans with one or two features and a positive --delta, otherwise "
+        f"CompressiveKMeans, as privclust cluster --clusters; {_ALL}: try each, and name the one "
+        "with the least error",
     )
     add(
         "--separation",
@@ -80,6 +81,11 @@ def _run(args) -> None:
         args.usage_error("--clusters must be less than --n")
     if args.smallest is not None and args.smallest * args.clusters > 1.0:
         args.usage_error("--smallest must be at most one over --clusters")
+    if args.method is None:
+        from privclust.kmeans._private import method_for
+
+        is_tree = method_for(args.features, args.delta) == "tree"
+        args.method = "TreeKMeans" if is_tree else "CompressiveKMeans"
     methods = tuple(_METHODS) if args.method == _ALL else (args.method,)
     n_simulated, n_fits = 0, args.trials * len(args.epsilon) * len(methods) * len(_SHAPES)
     say(f"simulating fits of {args.n:,} rows")

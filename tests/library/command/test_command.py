@@ -512,7 +512,7 @@ def test_a_sketch_draws_on_a_ledger(run):
 
 
 def test_plan_prints_lines_for_each_epsilon(run):
-    options = ("--features", "2", "--clusters", "3", "--delta", "1e-6", "--trials", "2")
+    options = ("--features", "3", "--clusters", "3", "--delta", "1e-6", "--trials", "2")
     code, out, err = run("plan", "--n", "200000", "--epsilon", "0.1", "1", "--seed", "0", *options)
     assert code == 0
     lines = out.splitlines()
@@ -532,6 +532,21 @@ def test_plan_prints_lines_for_each_epsilon(run):
     code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
     assert (code, out) == (2, "")
     assert "--clusters must be less than --n" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "method"),
+    [
+        (("--features", "2", "--delta", "1e-6"), "TreeKMeans"),
+        (("--features", "2"), "CompressiveKMeans"),
+        (("--features", "2", "--delta", "1e-6", "--method", "DPLloyd"), "DPLloyd"),
+    ],
+)
+def test_plan_simulates_the_method_that_cluster_chooses(run, options, method):
+    task = ("--n", "2000", "--clusters", "2", "--epsilon", "1", "--trials", "1", "--seed", "0")
+    code, _, err = run("plan", *task, *options)
+    assert code == 0
+    assert f"1 simulated fits of {method} for each shape" in err
 
 
 def test_plan_compares_methods(run):
