@@ -5,6 +5,9 @@
 tables of the median ratio over trials, less 1, in per cent. ``--into docs/methods/tree_kmeans.md``
 writes the table there.
 
+``--features 1 4 6 8`` compares it with `CompressiveKMeans` on round clusters in so many features,
+which no constant was chosen on; ``--into`` writes that table there instead.
+
 ``--scale 10_000_000 1000`` fits that many rows and clusters in the plane, and prints the CPU time
 of the fit, the memory of the rows, and the peak memory of the process.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+import warnings
 from pathlib import Path
 
 import collection
@@ -22,7 +26,7 @@ import pandas as pd
 from scratch import markdown, write_into
 
 from privclust.core.lloyd import inertia
-from privclust.kmeans import TreeKMeans, _tree
+from privclust.kmeans import CompressiveKMeans, TreeKMeans, _tree
 
 LEAST_ROWS = 5_000  # noise alone decides on smaller tables
 DEFAULT, CHANGED = "constant (default)", "changed to"
@@ -51,6 +55,39 @@ def excess(n_trials):
     return 100.0 * (rows.groupby("epsilon").ratio.mean() - 1.0)
 
 
+def by_features(features, n_trials, n=20_000, k=10):
+    """Return the excess of tree and sketch on round clusters, in per cent, as text."""
+    rows = []
+    for d in features:
+        for kind, weights in (("equal", None), ("1 / rank", collection.zipf(k))):
+            rng = np.random.default_rng([collection.SEED, d, weights is None])
+            spread = 0.05 if d > 1 else 0.01  # on a line wider clusters would overlap
+            X = np.clip(collection.blobs(rng, n, d, k, spread=spread, weights=weights), -1.0, 1.0)
+            best = collection.lloyd_loss(X, k)
+            row = {"d": d, "sizes": kind}
+            for estimator in (TreeKMeans, CompressiveKMeans):
+                row[estimator.__name__] = _excesses(estimator, X, k, best, n_trials)
+            rows.append(row)
+            print(row, flush=True)
+    return markdown(pd.DataFrame(rows))
+
+
+def _excesses(estimator, X, k, best, n_trials):
+    """Return the median excess at each epsilon, and the CPU time of one fit, as text."""
+    found, start = [], time.process_time()
+    for epsilon in collection.EPSILONS:
+        losses = []
+        for seed in range(n_trials):
+            how = {"epsilon": epsilon, "delta": collection.DELTA, "bounds": (-1.0, 1.0)}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = estimator(k, **how, random_state=seed).fit(X)
+            losses.append(collection.loss(X, model.cluster_centers_))
+        found.append(f"{100.0 * (np.median(losses) / best - 1.0):.1f}")
+    cpu = (time.process_time() - start) / (len(collection.EPSILONS) * n_trials)
+    return f"{' / '.join(found)} ({cpu:.2f} s)"
+
+
 def scale(n, k, dtype):
     """Fit many rows about many places, and print what the fit takes."""
     rng = np.random.default_rng(0)
@@ -76,11 +113,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--into", type=Path)
+    parser.add_argument("--features", type=int, nargs="+", metavar="D")
     parser.add_argument("--scale", type=int, nargs=2, metavar=("ROWS", "CLUSTERS"))
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     arguments = parser.parse_args()
     if arguments.scale:
         scale(*arguments.scale, arguments.dtype)
+        return
+    if arguments.features:
+        table = by_features(arguments.features, arguments.trials)
+        if arguments.into:
+            write_into(arguments.into, "features", table)
         return
     rows = [{DEFAULT: "as they are", CHANGED: "", **excess(arguments.trials)}]
     print(rows[-1], flush=True)
