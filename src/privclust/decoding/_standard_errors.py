@@ -71,7 +71,9 @@ class StandardErrors:
         different centers are nearly as good. A cluster is not reliable if another start, which
         explains the sketch equally well, does not find it.
     spreads : ndarray of shape (n_clusters, n_features)
-        Errors of `cluster_spreads`, the standard deviations of features within clusters.
+        Errors of `cluster_spreads`, the standard deviations of features within clusters. They
+        include noise and sampling of the mixture's numbers only, and are too small: on all
+        tables that were tried fewer than 90 % of 95 % intervals hold.
     """
 
     centers: np.ndarray

