@@ -19,7 +19,8 @@ def test_costs_of_a_finished_run(finished_copy):
     assert finished_copy.planned("costs") == {}
 
 
-def test_costs_of_a_run_that_has_not_ended_are_refused(new_project):
-    done = new_project().run("--cores", "2", "costs", check=False)
+def test_costs_of_a_run_that_has_not_ended_are_refused(finished_copy):
+    (finished_copy.folder / "results/quick/index.html").unlink()  # made by the same run as costs
+    done = finished_copy.run("--cores", "2", "costs", check=False)
     assert done.returncode == 1
     assert "run `snakemake` first and `snakemake costs` after it" in done.stdout
