@@ -4,7 +4,8 @@
 #   bash tests/install/try.sh forky      a minimal Debian forky, with the Python it has (3.14)
 #   bash tests/install/try.sh trixie     a minimal Debian trixie (Python 3.13)
 #   bash tests/install/try.sh lowest     the lowest versions that pyproject.toml allows, on Python 3.11
-#   bash tests/install/try.sh arm64      digests of kernels on an emulated ARM, beside those of this machine
+#   bash tests/install/try.sh arm64      digests of kernels on an emulated ARM, beside those of this machine, and the
+#                                        fast tests of exact sums, sketches and kernels
 #
 # With WHOLE=1, forky and trixie make all figures as well (`make`).
 #
@@ -74,14 +75,21 @@ arm64() {
   for package in "$folder"/arm64/var/cache/apt/archives/*.deb; do dpkg -x "$package" "$root"; done
   uv pip install --quiet --target "$folder/packages" --python-platform aarch64-manylinux_2_31 \
     --python-version 3.13 --only-binary :all: --constraint "$clone/requirements.lock" \
-    numpy scipy scikit-learn numba lazy-loader h5py dp-accounting mpmath opendp
+    numpy scipy scikit-learn numba lazy-loader h5py dp-accounting mpmath opendp \
+    pandas hypothesis pytest pytest-timeout
   # Called by name: no kernel need know of emulation. Not with all that QEMU can emulate, as it does
   # by default: OpenBLAS's products, of integers too, were wrong with ARM's matrix unit of QEMU 7.2.
-  qemu-aarch64-static -cpu cortex-a72 -L "$root" -E PYTHONPATH="$folder/packages:$clone/src" \
-    -E NUMBA_CACHE_DIR="$folder/cache" -E HOME="$folder" \
-    "$root/usr/bin/python3.13" "$clone/tests/install/digests.py" > "$folder/arm64.txt"
+  emulated() {
+    qemu-aarch64-static -cpu cortex-a72 -L "$root" -E PYTHONPATH="$folder/packages:$clone/src" \
+      -E NUMBA_CACHE_DIR="$folder/cache" -E HOME="$folder" -E PYTHONDONTWRITEBYTECODE=1 \
+      "$root/usr/bin/python3.13" "$@"
+  }
+  emulated "$clone/tests/install/digests.py" > "$folder/arm64.txt"
   "$clone/.venv/bin/python" "$clone/tests/install/digests.py" > "$folder/this.txt"
   paste "$folder/this.txt" "$folder/arm64.txt"
+  cd "$clone" # emulated tests take minutes of real time, which the suite's limit is not made for
+  emulated -m pytest -q -p no:cacheprovider -o timeout=0 -m "not slow and not system" \
+    tests/library/core tests/library/sketches
 }
 
 ( # without these parentheses, Bash runs no trap here

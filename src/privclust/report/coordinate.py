@@ -48,11 +48,16 @@ class Coordinate:
             return self.centers.astype("datetime64[s]").astype(np.int64) / _DAY
         return self.centers.astype(float)
 
-    def scaled(self, declared: Any) -> tuple[np.ndarray, float]:
-        """Return centers as fractions of the column's declared range, and its width (in days)."""
+    def bounds(self, declared: Any) -> tuple[float, float]:
+        """Return the column's declared range as numbers; dates in days since 1970."""
         low, high = (0.0, 1.0) if self.kind == SHARE else declared
         if self.kind == DATE:
-            low, high = seconds(low) / _DAY, seconds(high) / _DAY
+            return seconds(low) / _DAY, seconds(high) / _DAY
+        return low, high
+
+    def scaled(self, declared: Any) -> tuple[np.ndarray, float]:
+        """Return centers as fractions of the column's declared range, and its width (in days)."""
+        low, high = self.bounds(declared)
         return (self.numbers - low) / (high - low), high - low
 
     @property

@@ -24,6 +24,8 @@ _PANELS_IN_ROW = 3
 _MANY = 40  # clusters, of which some numbers may find no place in a panel
 _FIRST_DAY, _LAST_DAY = -719162.0, 2932896.0  # range of Matplotlib's dates: years 1 to 9999
 _LARGEST, _SMALLEST = 700.0, 30.0  # areas of markers, in squared points
+_MARKERS = "os^DvPX"  # of centers: the next one when the colours are used up
+_BEYOND = 0.03  # part of an axis that may lie beyond the declared bounds: room for markers
 
 
 def picture(clusters: TableClusters) -> Figure:
@@ -74,6 +76,8 @@ def caption(clusters: TableClusters) -> str:
     if numbers:
         words += " Thin bars are 95 % intervals of centers, dotted where they may be too short;"
         words += " the point of the center hides short ones."
+        if clusters.is_detected.sum() > len(PALETTE):
+            words += " Clusters of one colour have different points."
     if len(numbers) < len(clusters.coordinates):
         words += " Filled bars show the shares of categories in each cluster."
     if len(numbers) > _MOST_COLUMNS:
@@ -130,11 +134,10 @@ def _draw_pair(axes: Axes, clusters: TableClusters, first: int, second: int) -> 
         errors = [c.width_95[j] for c in coordinates]
         _draw_bars(axes, clusters, j, (x[j], y[j]), *errors)
     _draw_numbers(axes, clusters, x, y)
-    for coordinate, axis, values in zip(coordinates, (axes.xaxis, axes.yaxis), (x, y), strict=True):
+    for coordinate, axis in zip(coordinates, (axes.xaxis, axes.yaxis), strict=True):
         axis.set_label_text(_plain(coordinate.name))
         _set_ticks(axis, coordinate)
-        ends = values[clusters.is_detected], coordinate.reach[clusters.is_detected]
-        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(coordinate, *ends))
+        (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(_limits(clusters, coordinate))
 
 
 def _draw_bars(
@@ -146,7 +149,8 @@ def _draw_bars(
     along: float | None = None,
 ) -> None:
     """Draw a 95 % interval, dotted if its width is not known well."""
-    bars = axes.errorbar(*place, xerr=across, yerr=along, color=_colour(j), fmt="o", markersize=3)
+    how = {"color": _colour(j), "fmt": _MARKERS[int(j) // len(PALETTE) % len(_MARKERS)]}
+    bars = axes.errorbar(*place, xerr=across, yerr=along, markersize=3, **how)
     for line in bars[2]:
         line.set_linestyle("-" if clusters.is_reliable[j] else ":")
 
@@ -214,9 +218,7 @@ def _draw_column(axes: Axes, clusters: TableClusters, j: int) -> None:
     _set_ticks(axes.xaxis, coordinate)
     axes.set_yticks([])
     axes.invert_yaxis()
-    axes.set_xlim(
-        _limits(coordinate, x[clusters.is_detected], coordinate.reach[clusters.is_detected])
-    )
+    axes.set_xlim(_limits(clusters, coordinate))
 
 
 def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
@@ -265,12 +267,20 @@ def _set_ticks(axis: Any, coordinate: Coordinate) -> None:
         axis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _limits(coordinate: Coordinate, values: np.ndarray, reach: np.ndarray) -> tuple[float, float]:
-    """Return the limits of an axis."""
-    if not len(values):
+def _limits(clusters: TableClusters, coordinate: Coordinate) -> tuple[float, float]:
+    """Return the limits of an axis: what is drawn with a margin, hardly beyond the bounds."""
+    is_shown = clusters.is_detected
+    if not is_shown.any():
         return 0.0, 1.0
+    values, reach = coordinate.numbers[is_shown], coordinate.reach[is_shown]
     low, high = float((values - reach).min()), float((values + reach).max())
     margin = 0.25 * max(high - low, 1e-9 * max(abs(low), 1.0))
+    least, most = coordinate.bounds(clusters.columns[coordinate.column])
+    low, high = (
+        max(low - margin, min(least, values.min())),
+        min(high + margin, max(most, values.max())),
+    )
+    low, high = low - _BEYOND * (high - low), high + _BEYOND * (high - low)
     if coordinate.kind == DATE:
-        return max(low - margin, _FIRST_DAY), min(high + margin, _LAST_DAY)
-    return low - margin, high + margin
+        return max(low, _FIRST_DAY), min(high, _LAST_DAY)
+    return low, high

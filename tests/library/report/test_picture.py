@@ -66,3 +66,18 @@ def test_clusters_at_one_place_have_each_their_number():
 def test_two_hundred_clusters_have_a_picture():
     figure = picture(clusters(np.random.default_rng(0).random((200, 2)), spreads=True))
     assert overlaps(figure) == []
+
+
+def test_axes_end_at_the_declared_bounds():
+    places = np.array([[0.0, 0.02], [1.0, 0.98], [0.5, 0.5]])
+    for axes in picture(clusters(places, spreads=True)).axes:
+        for low, high in (axes.get_xlim(), axes.get_ylim()):
+            assert -0.04 < low < 0.0
+            assert 1.0 < high < 1.04
+
+
+def test_no_two_of_forty_clusters_look_alike():
+    figure = picture(clusters(np.random.default_rng(0).random((40, 2)), spreads=True))
+    points = [line for line in figure.axes[0].lines if line.get_marker() not in "|_"]
+    looks = {(line.get_color(), line.get_marker()) for line in points}
+    assert len(points) == len(looks) == 40
