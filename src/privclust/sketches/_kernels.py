@@ -28,6 +28,7 @@ most 7.9e-7; in float64 both are below 1e-12.
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from privclust.core.compiled import kernel, part
@@ -157,6 +158,69 @@ def _minus_rounders(typing_context, count, phase):
     return pair_type(types.int64, phase), generate
 
 
+@intrinsic
+def _four_phases(typing_context, rows, i, turns, chosen, t, phases):
+    """Set phases[t:t+4] to the products of row i with four rows of turns, chosen[t:t+4]."""
+    real = turns.dtype
+
+    def generate(context, builder, signature, arguments):
+        def array(position):
+            """Return the array argument at a position."""
+            make = context.make_array(signature.args[position])
+            return make(context, builder, arguments[position])
+
+        n_columns = builder.extract_value(array(0).shape, 1)
+        width, lanes = n_columns.type, ir.Constant(n_columns.type, LANES)
+        vector = ir.VectorType(context.get_value_type(real), LANES)
+        multiply_add = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(vector, [vector] * 3),
+            f"llvm.fma.v{LANES}f{real.bitwidth}",
+        )
+
+        def load(pointer):
+            """Return the LANES numbers at an address."""
+            return builder.load(
+                builder.bitcast(pointer, vector.as_pointer()), align=real.bitwidth // 8
+            )
+
+        x = builder.gep(array(0).data, [builder.mul(arguments[1], n_columns)])
+        pointers, totals = [], []
+        for lane in range(LANES):
+            place = builder.add(arguments[4], ir.Constant(width, lane))
+            row = builder.zext(builder.load(builder.gep(array(3).data, [place])), width)
+            pointers.append(builder.gep(array(2).data, [builder.mul(row, n_columns)]))
+            totals.append(cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES)))
+        with cgutils.for_range(builder, builder.udiv(n_columns, lanes)) as loop:
+            column = builder.mul(loop.index, lanes)
+            values = load(builder.gep(x, [column]))
+            for pointer, total in zip(pointers, totals, strict=True):
+                weights = load(builder.gep(pointer, [column]))
+                terms = [values, weights, builder.load(total)]
+                builder.store(builder.call(multiply_add, terms), total)
+        a, b, c, d = (builder.load(total) for total in totals)
+        ab, cd = (
+            _add_halves(builder, *pair, (0, 1, 4, 5), (2, 3, 6, 7)) for pair in ((a, b), (c, d))
+        )
+        result = _add_halves(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
+        target = builder.gep(array(5).data, [arguments[4]])
+        builder.store(
+            result, builder.bitcast(target, vector.as_pointer()), align=real.bitwidth // 8
+        )
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, turns, chosen, types.int64, phases), generate
+
+
+def _add_halves(builder, a, b, first, second):
+    """Emit the sum of two selections of the elements of two vectors."""
+    parts = [
+        builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), LANES), places))
+        for places in (first, second)
+    ]
+    return builder.fadd(*parts)
+
+
 @kernel()
 def add_features(blocks, n_records, turns, shift, sums):
     """Add the features of records to sums (m, 2), the real and imaginary parts.
@@ -227,19 +291,6 @@ def _four_terms(x, k, w, i, start):
 
 
 @part()
-def _phase(x, w):
-    """Return the phase of a record; four sums in turn, so that additions need not wait."""
-    zero = x.dtype.type(0)
-    first, second, third, fourth = zero, zero, zero, zero
-    for k in range(0, x.shape[0], LANES):
-        first = fused(x[k], w[k], first)
-        second = fused(x[k + 1], w[k + 1], second)
-        third = fused(x[k + 2], w[k + 2], third)
-        fourth = fused(x[k + 3], w[k + 3], fourth)
-    return (first + third) + (second + fourth)
-
-
-@part()
 def _mix(z):
     """Return the output function of SplitMix64: a bijection of 64 bits."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -298,8 +349,9 @@ def add_masked_features(rows, first_record, turns, n_measurements, seed, shift, 
     m = turns.shape[0]
     r = n_measurements
     group = max(1, BLOCK // r)  # records whose features are evaluated in one loop
-    chosen = np.zeros(group * r, np.uint32)
-    phases = np.empty(group * r, rows.dtype)
+    # padded: _four_phases reads and writes up to LANES - 1 entries beyond a subset
+    chosen = np.zeros(group * r + LANES - 1, np.uint32)
+    phases = np.empty(group * r + LANES - 1, rows.dtype)
     # two arrays: a loop that stores pairs does not vectorise
     cosines = np.empty(group * r, np.int64)
     sines = np.empty(group * r, np.int64)
@@ -317,8 +369,8 @@ def add_masked_features(rows, first_record, turns, n_measurements, seed, shift, 
             subset = chosen[g * r : (g + 1) * r]
             record = np.uint64(first_record + begin + g)
             draw_subset(seed, record, rejected_below, np.uint8(stamp), seen, subset)
-            for i in range(r):
-                phases[g * r + i] = _phase(rows[begin + g], turns[subset[i]])
+            for i in range(0, r, LANES):
+                _four_phases(rows, begin + g, turns, chosen, g * r + i, phases)
         for i in range(n * r):
             pair = _add_feature(start, phases[i])
             cosines[i] = np.int64(pair[0]) << shift
