@@ -197,14 +197,30 @@ def _weight(clusters: TableClusters, j: int) -> str:
 
 
 def _spread(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
-    """Return the standard deviation of a cluster's rows with its 95 % interval."""
-    value, error = coordinate.spreads[j], coordinate.spread_errors[j]
+    """Return the standard deviation of a cluster's rows, to two digits.
+
+    The standard errors of spreads are too small (docs/results/frontier_intervals.md), so that no
+    interval is told. They only say which spreads are indistinguishable from noise.
+    """
+    value, width = coordinate.spreads[j], WIDTH_95 * coordinate.spread_errors[j]
+    is_hidden = value < width < math.inf
+    shown = _two_digits(value + width if is_hidden else value)
     unit = " days" if coordinate.kind == DATE else ""
-    width = WIDTH_95 * error
-    if value < width < math.inf:
-        digits = 1 - math.floor(math.log10(width))
-        return f"about {round(value + width, digits):,.{max(digits, 0)}f} or less{unit}"
-    return f"{_interval(value, error)}{unit}"
+    return f"about {shown}{' or less' if is_hidden else ''}{unit}"
+
+
+def _two_digits(value: float) -> str:
+    """Return a number to two digits.
+
+    Examples
+    --------
+    >>> _two_digits(0.01234), _two_digits(5.0), _two_digits(81234.5)
+    ('0.012', '5.0', '81,000')
+    """
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    digits = 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
 
 
 def _center(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
