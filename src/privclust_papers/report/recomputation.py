@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -117,27 +118,34 @@ def _run_snakemake(targets: list[str], scratch: Path) -> str:
         *("--nocolor", "--quiet", "rules", "--show-failed-logs", "--", *targets),
     ]
     paths = (f"{scratch}/src", str(scratch), os.environ.get("PYTHONPATH", ""))
-    done = subprocess.run(
-        command,
-        cwd=scratch,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    return done.stdout if done.returncode else ""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(
+        command, cwd=scratch, env=environment, errors="replace", start_new_session=True, **streams
+    ) as process:
+        try:
+            said, _ = process.communicate()
+        except BaseException:  # kill the group, as jobs survive if only Snakemake is killed
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return said if process.returncode else ""
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> None:
     """Copy the declared files of the project, without a user's rows, and the run's settings."""
+    data = list(own_data_files(folder, config))
+    private = {(folder / name).resolve() for name in data}
     # caches of compiled kernels included, but not those that another process is writing
     half_written = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
+
+    def left_out(within: str, names: list[str]) -> set[str]:
+        rows = {name for name in names if Path(within, name).resolve() in private}
+        return rows | half_written(within, names)
+
     for part in ("src", "workflow"):
-        shutil.copytree(folder / part, scratch / part, ignore=half_written)
+        shutil.copytree(folder / part, scratch / part, ignore=left_out)
     (scratch / "config").mkdir()
-    for name in own_data_files(folder, config):  # private rows are not copied
+    for name in data:  # private rows are not copied
         if (folder / name).is_file() and not (scratch / name).exists():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             (scratch / name).symlink_to((folder / name).resolve())

@@ -3,10 +3,14 @@
 import contextlib
 import dataclasses
 import shutil
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 
@@ -15,6 +19,7 @@ from privclust_papers.pipeline import artefacts
 from privclust_papers.report.crate_file import CrateError, file_sha256, read_crate
 from privclust_papers.report.recomputation import (
     _copy_project,
+    _run_snakemake,
     check_project,
     generations,
 )
@@ -223,9 +228,9 @@ def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
     small_run.write("docs/mine.yaml", b"methods: {}\n")
     small_run.write(
         "data/mine.yaml",
-        b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}, near: {file: config/near.csv}}",
+        b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}, near: {file: workflow/near.csv}}",
     )
-    rows = ("visits.csv", "config/near.csv")
+    rows = ("visits.csv", "workflow/near.csv")
     for name in rows:
         small_run.write(name, b"1\n")
     settings = {"my_methods": "./docs/mine.yaml", "my_data": "config/../data/mine.yaml"}
@@ -309,3 +314,26 @@ def test_what_rests_on_other_data_is_not_recomputed(remade):
     assert outcomes.pop("data/prepared/had.h5") == DIFFERS
     for name, outcome in outcomes.items():
         assert outcome == (MISSING if "had" in name else SAME)
+
+
+def test_what_ends_a_verification_ends_its_jobs(tmp_path, monkeypatch):
+    """In place of Snakemake a script that waits for a job."""
+    program, job = tmp_path / "program", tmp_path / "job"
+    program.write_text(f"#!/bin/sh\nsleep 300 &\necho $! > {job}\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    end = time.monotonic() + 20.0
+
+    def interrupt(_):
+        while not (job.exists() and job.read_text().strip()):
+            assert time.monotonic() < end
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _run_snakemake(["results/quick/index.html"], tmp_path)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(int(job.read_text()))
+        while process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.05)
