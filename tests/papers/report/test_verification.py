@@ -228,9 +228,9 @@ def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
     small_run.write("docs/mine.yaml", b"methods: {}\n")
     small_run.write(
         "data/mine.yaml",
-        b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}, near: {file: workflow/near.csv}}",
+        b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}, near: {file: workflow/n.csv}}",
     )
-    rows = ("visits.csv", "workflow/near.csv")
+    rows = ("visits.csv", "workflow/n.csv")
     for name in rows:
         small_run.write(name, b"1\n")
     settings = {"my_methods": "./docs/mine.yaml", "my_data": "config/../data/mine.yaml"}
