@@ -149,7 +149,10 @@ def _draw_bars(
     along: float | None = None,
 ) -> None:
     """Draw a 95 % interval, dotted if its width is not known well."""
-    how = {"color": _colour(j), "fmt": _MARKERS[int(j) // len(PALETTE) % len(_MARKERS)]}
+    how: dict[str, Any] = {
+        "color": _colour(j),
+        "fmt": _MARKERS[int(j) // len(PALETTE) % len(_MARKERS)],
+    }
     bars = axes.errorbar(*place, xerr=across, yerr=along, markersize=3, **how)
     for line in bars[2]:
         line.set_linestyle("-" if clusters.is_reliable[j] else ":")
