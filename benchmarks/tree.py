@@ -8,6 +8,9 @@ writes the table there.
 ``--features 1 4 6 8`` compares it with `CompressiveKMeans` on round clusters in so many features,
 which no constant was chosen on; ``--into`` writes that table there instead.
 
+``--intervals`` counts how often 95 % intervals hold, on laws of which some have no separate
+clusters. ``--into`` writes that table there.
+
 ``--scale 10_000_000 1000`` fits that many rows and clusters in the plane, and prints the CPU time
 of the fit, the memory of the rows, and the peak memory of the process.
 """
@@ -25,7 +28,7 @@ import numpy as np
 import pandas as pd
 from scratch import markdown, write_into
 
-from privclust.core.lloyd import inertia
+from privclust.core.lloyd import inertia, lloyd, nearest_center, plus_plus
 from privclust.kmeans import CompressiveKMeans, TreeKMeans, _tree
 
 LEAST_ROWS = 5_000  # noise alone decides on smaller tables
@@ -108,17 +111,84 @@ def scale(n, k, dtype):
     print(f"loss above that of the places: {100.0 * excess:.1f} %")
 
 
+def _around(places, offsets, rng):
+    return np.asarray(places)[rng.integers(len(places), size=len(offsets))] + offsets
+
+
+def _skewed(shape, rng):
+    return (rng.gamma(1.5, size=shape) - 1.5) / np.sqrt(1.5)
+
+
+def _bells(distance):
+    """Return a law of nine round clusters, so many standard deviations apart."""
+    places = [[x, y] for x in (-0.5, 0.0, 0.5) for y in (-0.5, 0.0, 0.5)]
+    return lambda n, rng: _around(places, 0.5 / distance * rng.standard_normal((n, 2)), rng)
+
+
+_THREE = ((-0.5, 0.0), (0.3, 0.0), (0.0, 0.6))
+LAWS = {  # each with numbers of clusters
+    "gamma, one column": (lambda n, rng: 0.2 * rng.gamma(1.5, size=(n, 1)) - 0.9, (2, 4)),
+    "normal, one column": (lambda n, rng: 0.25 * rng.standard_normal((n, 1)), (3,)),
+    "normal": (lambda n, rng: rng.standard_normal((n, 2)) * [0.25, 0.12], (2,)),
+    "uniform": (lambda n, rng: rng.uniform(-1.0, 1.0, (n, 2)), (4, 9)),
+    "three skewed clusters": (
+        lambda n, rng: _around(_THREE, 0.05 * _skewed((n, 2), rng), rng),
+        (3,),
+    ),
+    "three skewed clusters that touch": (
+        lambda n, rng: _around(_THREE, 0.13 * _skewed((n, 2), rng), rng),
+        (3, 5),
+    ),
+    **{f"nine round clusters, {sep} apart": (_bells(sep), (9,)) for sep in (4, 5, 6, 8)},
+}
+
+
+def intervals(n_fits: int, n: int = 20_000) -> str:
+    """Return a table of how many clusters are unmarked, and how many of their intervals hold."""
+    rows = []
+    for name, (law, numbers) in LAWS.items():
+        for k in numbers:
+            rng = np.random.default_rng(1)
+            many = np.clip(law(400_000, rng), -1.0, 1.0)
+            starts = (plus_plus(many, k, rng) for _ in range(10))
+            best = min((lloyd(many, start, 500, 1e-9) for start in starts), key=lambda run: run[1])[
+                0
+            ]
+            held, unmarked = [], []
+            for seed in range(n_fits):
+                X = np.clip(law(n, rng), -1.0, 1.0)
+                model = TreeKMeans(k, epsilon=1.0, bounds=(-1.0, 1.0), random_state=seed).fit(X)
+                errors = model.standard_errors()
+                offsets = (
+                    model.cluster_centers_ - best[nearest_center(model.cluster_centers_, best)]
+                )
+                held.append(np.abs(offsets) < 1.96 * errors.centers)
+                unmarked.append(errors.is_reliable)
+            shown, holds = np.concatenate(unmarked), np.concatenate(held)
+            of_shown = f"{100 * holds[shown].mean():.0f}" if shown.any() else "none"
+            row = {"law": name, "k": k, "unmarked, %": f"{100 * shown.mean():.0f}"}
+            rows.append({**row, "hold, %": of_shown, "of all, %": f"{100 * holds.mean():.0f}"})
+            print(rows[-1], flush=True)
+    return markdown(pd.DataFrame(rows))
+
+
 def main() -> None:
     """Change one constant after another, or fit once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--into", type=Path)
+    parser.add_argument("--intervals", action="store_true")
     parser.add_argument("--features", type=int, nargs="+", metavar="D")
     parser.add_argument("--scale", type=int, nargs=2, metavar=("ROWS", "CLUSTERS"))
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
     arguments = parser.parse_args()
     if arguments.scale:
         scale(*arguments.scale, arguments.dtype)
+        return
+    if arguments.intervals:
+        table = intervals(arguments.trials)
+        if arguments.into:
+            write_into(arguments.into, "intervals", table)
         return
     if arguments.features:
         table = by_features(arguments.features, arguments.trials)

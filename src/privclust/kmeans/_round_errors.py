@@ -6,7 +6,8 @@ estimated by k-means on rows drawn from the mixture. Everything is post-processi
 
 The distances between near-best starts of the decoder are not added, unlike in the errors of a
 sketch. A round measures a center on the rows of its cluster. The start does not enter its error,
-except if another start leads to other clusters. Those clusters are marked (`Agreement.recurs`).
+except if another start leads to other clusters. Those clusters are marked (`Agreement.recurs`,
+`TreeKMeans.standard_errors`).
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ _OPENS = 1.5  # a cell is divided above this count, in sigmas of the next level
 _N_INIT = 10  # starts of k-means on the cells
 _WITHIN = 0.9  # fraction of a cluster's weight within the radius of the round
 _SHORT = 0.25  # move of the round, in radii, up to which standard errors are reliable
+# Distance of two clusters, in sums of their spreads, from which both are known to be separate. Two
+# halves of a uniform density are sqrt(3) apart, those of other clouds less; 0.5 is for noise.
+_APART = math.sqrt(3.0) + 0.5
 _MAX_FEATURES = 10  # a cell has 2^d cells inside
 
 
@@ -217,6 +220,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         made = one_round(X, nearest_center(X, centers), centers, radii, *how)
         # after a longer move many offsets were clipped, so that the move was still too short
         self._is_short = np.linalg.norm(made.centers - centers, axis=1) <= _SHORT * radii
+        self._clipped_move = _clipped_moves(leaves, centers, radii)
         centers = box.clipped(made.centers)
         self.cluster_centers_, self.cluster_sizes_ = centers, made.counts
         self.weights_ = made.weights
@@ -243,9 +247,11 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         Returns
         -------
         privclust.decoding.StandardErrors
-            `is_reliable` marks detected clusters that the iteration moved by at most a quarter of
-            the radius. A cluster narrower than the smallest cells may move farther; its rows are
-            then clipped, which the errors do not include, nor does that of `mean_inertia_`.
+            `is_reliable` marks detected clusters whose errors hold as far as the released numbers
+            tell. Such a cluster is separate: from all others it is at least 2.23 times the sum of
+            both spreads away, which pieces of one cloud are not. And its offsets are hardly
+            clipped: the iteration moves its center by at most a quarter of the radius, and clipping
+            by at most the standard error, as far as the cells show.
 
         Raises
         ------
@@ -253,7 +259,18 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
             Before `fit`.
         """
         check_is_fitted(self)
-        return errors_of_rounds([self._round], self.is_detected_ & self._is_short, rows=rows)
+        whole = errors_of_rounds([self._round], self.is_detected_)
+        is_known = self.is_detected_ & self._is_short & self._are_apart()
+        is_known &= np.all(np.abs(self._clipped_move) <= whole.centers, axis=1)
+        return errors_of_rounds([self._round], is_known, rows=rows)
+
+    def _are_apart(self) -> np.ndarray:
+        """Return for each cluster whether it is separate from all others, (n_clusters,)."""
+        spreads, centers = self.cluster_spreads_[:, 0], self.cluster_centers_
+        sums = spreads[:, None] + spreads
+        distances = np.linalg.norm(centers[:, None] - centers, axis=2)
+        np.fill_diagonal(distances, np.inf)
+        return np.all(distances >= _APART * sums, axis=1)
 
     def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
         relation = self._relation()
@@ -317,6 +334,22 @@ def _points(cells: Cells, numbers: np.ndarray, counts: np.ndarray, at: np.ndarra
     points = cells.middles(numbers, at)[:, None] + signs * halves[:, None] / math.sqrt(3.0)
     weights, widths = (np.repeat(part, 2**d) for part in (counts / 2**d, halves.max(axis=1)))
     return _Leaves(points.reshape(-1, d), weights, widths)
+
+
+def _clipped_moves(leaves: _Leaves, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
+    """Return by how much clipping alone moves each center in a round, (n_clusters, n_features).
+
+    The centers are the means of the cells. So the mean offset of the cells is 0, and it is not 0
+    after clipping if a cluster is skewed.
+    """
+    labels = nearest_center(leaves.points, centers)
+    offsets = leaves.points - centers[labels]
+    lengths = np.linalg.norm(offsets, axis=1)
+    parts = np.minimum(1.0, radii[labels] / np.maximum(lengths, np.finfo(float).tiny))
+    totals = np.zeros_like(centers)
+    np.add.at(totals, labels, (leaves.weights * parts)[:, None] * offsets)
+    weights = np.bincount(labels, leaves.weights, minlength=len(centers))
+    return totals / np.maximum(weights, np.finfo(float).tiny)[:, None]
 
 
 def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:

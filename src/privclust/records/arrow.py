@@ -7,7 +7,7 @@ float32; otherwise they are in float64, to which each entry is rounded separatel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -195,3 +195,15 @@ def batch_rows(n_columns: int) -> int:
 def is_of(source: object, package: str) -> bool:
     """Return whether an object's class, or a parent of it, belongs to a package."""
     return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
+
+
+def unquoted(stream: Any) -> Iterator[Any]:
+    """Pass on the items of a stream; of an error only the type."""
+    try:
+        yield from stream
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"the table broke off ({type(error).__name__}): run its query by itself to see why"
+        ) from None

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from privclust.core.packages import require
-from privclust.records.arrow import GroupedRows, RowReader, batch_rows
+from privclust.records.arrow import GroupedRows, RowReader, batch_rows, unquoted
 
 State: TypeAlias = dict[str, np.ndarray]
 """Arrays of integers; the state of two parts is the sum of their states, entry by entry.
@@ -52,8 +52,9 @@ def dask_parts(
 ) -> Generator[tuple[RowReader, Iterator[Any]], None, None]:
     """Yield the reader and the pieces of each partition, which is computed when it is read."""
     reader = _dask_reader(frame, reading)
-    for part in frame[list(reader.reads)].to_delayed():
-        yield reader, _pieces(part.compute(), reader)
+    parts = frame[list(reader.reads)].to_delayed()
+    for part in unquoted(part.compute() for part in parts):
+        yield reader, _pieces(part, reader)
 
 
 def _dask_reader(frame: Any, reading: RowReader) -> RowReader:

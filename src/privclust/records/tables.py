@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
-from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables
+from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables, unquoted
 from privclust.records.engines import State, added, dask_parts, dask_total, spark_total
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
@@ -156,7 +156,7 @@ def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None,
 
 def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Part, None, None]:
     """Return one slice of a batch each; errors of engines, with entries, are not shown."""
-    for stream in _unquoted(streams):
+    for stream in unquoted(streams):
         try:
             batches = pyarrow.RecordBatchReader.from_stream(stream)
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
@@ -167,22 +167,10 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
         with batches:  # a connection may allow one stream at a time
             reader = reading.for_schema(batches.schema)
             step = batch_rows(len(reader.reads))
-            for batch in _unquoted(batches):
+            for batch in unquoted(batches):
                 batch = batch.select(list(reader.reads))
                 for start in range(0, len(batch), step):
                     yield reader, iter([batch.slice(start, step)])
-
-
-def _unquoted(stream: Any) -> Iterator[Any]:
-    """Pass on the items of a stream; of an error only the type."""
-    try:
-        yield from stream
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"the table broke off ({type(error).__name__}): run its query by itself to see why"
-        ) from None
 
 
 def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:

@@ -76,7 +76,7 @@ def caption(clusters: TableClusters) -> str:
     if numbers:
         words += " Thin bars are 95 % intervals of centers, dotted where they may be too short;"
         words += " the point of the center hides short ones."
-        if clusters.is_detected.sum() > len(PALETTE):
+        if len(PALETTE) < len(clusters.weights) <= len(PALETTE) * len(_MARKERS):
             words += " Clusters of one colour have different points."
     if len(numbers) < len(clusters.coordinates):
         words += " Filled bars show the shares of categories in each cluster."

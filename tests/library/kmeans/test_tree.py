@@ -169,7 +169,7 @@ def standardised_errors(d, n_fits, *, rows, epsilon, n=10_000, width=0.05):
     Every fit has its own rows, of four round clusters far from each other. Errors are those from
     the population with `rows`, from the clusters of the rows otherwise.
     """
-    found = {"centers": [], "weights": [], "spreads": [], "mean_inertia": []}
+    found = {"centers": [], "weights": [], "spreads": [], "mean_inertia": [], "unmarked": []}
     places = four_places(d)
     for seed in range(n_fits):
         rng = np.random.default_rng([d, seed])
@@ -196,7 +196,7 @@ def standardised_errors(d, n_fits, *, rows, epsilon, n=10_000, width=0.05):
         found["spreads"].append(spreads[:, 0])
         inertia_error = model.mean_inertia_ - d * weights @ variances
         found["mean_inertia"].append([inertia_error / errors.mean_inertia])
-        np.testing.assert_array_equal(errors.is_reliable, model.is_detected_)
+        found["unmarked"].append(errors.is_reliable)
         np.testing.assert_allclose(errors.covariances[:, 0, 0], errors.centers[:, 0] ** 2)
     return {name: np.concatenate(values) for name, values in found.items()}
 
@@ -206,6 +206,8 @@ def standardised_errors(d, n_fits, *, rows, epsilon, n=10_000, width=0.05):
 def test_intervals_cover_at_their_level_and_are_not_too_wide(d, rows):
     """Limits are those of as many independent intervals, exceeded by chance once in 1,000."""
     found = standardised_errors(d, 60, rows=rows, epsilon=1.0)
+    # noise of the cells looks like a skew of some clusters, so that they are marked for nothing
+    assert found.pop("unmarked").mean() > (0.9 if d == 1 else 0.6)
     for name, ratios in found.items():
         for level, within in ((0.95, 1.96), (0.6827, 1.0)):
             least, most = binom.ppf([5e-4, 1.0 - 5e-4], len(ratios), level)
@@ -216,7 +218,7 @@ def test_intervals_cover_at_their_level_and_are_not_too_wide(d, rows):
 @pytest.mark.parametrize("d", [1, 2])
 def test_errors_of_clusters_narrower_than_cells_are_marked(d):
     """Those marked reliable cover at their level, the others do not."""
-    inside, outside, wide = [], [], []
+    inside, outside = [], []
     for seed in range(60):
         rng = np.random.default_rng([d, seed])
         places = four_places(d) + rng.uniform(-0.1, 0.1, (4, d))  # anywhere in their cells
@@ -228,11 +230,39 @@ def test_errors_of_clusters_narrower_than_cells_are_marked(d):
         is_covered = np.abs(offsets) < 1.96 * errors.centers
         inside.append(is_covered[errors.is_reliable].ravel())
         outside.append(is_covered[~errors.is_reliable].ravel())
-        wide += [*errors.is_reliable] if width > 1e-3 else []
-    assert np.mean(wide) > 0.9  # a mark is seldom for nothing
     inside, outside = np.concatenate(inside), np.concatenate(outside)
     assert inside.sum() >= binom.ppf(5e-4, len(inside), 0.95)
     assert outside.sum() < binom.ppf(5e-4, len(outside), 0.95)
+
+
+def gamma_line(n, rng):
+    return rng.gamma(1.5, size=(n, 1)) * 0.1 - 0.9
+
+
+def bell(n, rng):
+    return rng.standard_normal((n, 2)) * [0.25, 0.12]
+
+
+def square(n, rng):
+    return rng.uniform(-1.0, 1.0, (n, 2))
+
+
+def skewed_clusters(n, rng):
+    places = np.array([[-0.5, 0.0], [0.3, 0.0], [0.0, 0.6]])
+    return places[rng.integers(3, size=n)] + 0.05 * rng.gamma(1.5, size=(n, 2))
+
+
+@pytest.mark.parametrize(
+    ("law", "k"),
+    [(gamma_line, 2), (gamma_line, 4), (bell, 2), (bell, 3), (square, 4), (skewed_clusters, 3)],
+)
+def test_pieces_of_one_cloud_and_skewed_clusters_are_marked(law, k):
+    """Of their 95 % intervals 10 to 60 % hold: the boundary and the clipping move centers."""
+    unmarked = 0
+    for seed in range(10):
+        X = np.clip(law(20_000, np.random.default_rng(seed)), -1.0, 1.0)
+        unmarked += fitted(X, k, random_state=seed, epsilon=1.0).standard_errors().is_reliable.sum()
+    assert unmarked <= 0.05 * 10 * k
 
 
 def test_errors_need_a_fit():
