@@ -51,6 +51,7 @@ class _Leaves:
     points: np.ndarray
     weights: np.ndarray
     widths: np.ndarray  # half of the longest side of the point's cell
+    noise: np.ndarray  # standard deviation of the noise on the count of the point's cell
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         made = one_round(X, nearest_center(X, centers), centers, radii, *how)
         # after a longer move many offsets were clipped, so that the move was still too short
         self._is_short = np.linalg.norm(made.centers - centers, axis=1) <= _SHORT * radii
-        self._clipped_move = _clipped_moves(leaves, centers, radii)
+        self._clipped_moves = _clipped_moves(leaves, centers, radii)
         centers = box.clipped(made.centers)
         self.cluster_centers_, self.cluster_sizes_ = centers, made.counts
         self.weights_ = made.weights
@@ -251,7 +252,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
             tell. Such a cluster is separate: from all others it is at least 2.23 times the sum of
             both spreads away, which pieces of one cloud are not. And its offsets are hardly
             clipped: the iteration moves its center by at most a quarter of the radius, and clipping
-            by at most the standard error, as far as the cells show.
+            by at most the standard error, as far as the noisy cells show.
 
         Raises
         ------
@@ -261,7 +262,9 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         check_is_fitted(self)
         whole = errors_of_rounds([self._round], self.is_detected_)
         is_known = self.is_detected_ & self._is_short & self._are_apart()
-        is_known &= np.all(np.abs(self._clipped_move) <= whole.centers, axis=1)
+        moves, noise = self._clipped_moves
+        # what noise explains, at its 95 % level, is no sign of a skewed cluster
+        is_known &= np.all(np.abs(moves) <= np.maximum(whole.centers, 2.0 * noise), axis=1)
         return errors_of_rounds([self._round], is_known, rows=rows)
 
     def _are_apart(self) -> np.ndarray:
@@ -323,33 +326,42 @@ def _grow(
     if not len(numbers):  # all cells are estimated as empty: use the whole box
         numbers, counts, at = np.zeros(1, dtype=np.int64), np.ones(1), np.zeros(1, dtype=np.int64)
     order = np.argsort(numbers << d * (levels.deepest - at))  # neighbours follow one another
-    return _points(cells, numbers[order], counts[order], at[order]), n_levels
+    sigmas = np.array([noise.sigma for noise in levels.noises])[np.maximum(at - levels.first, 0)]
+    return _points(cells, *(part[order] for part in (numbers, counts, at, sigmas))), n_levels
 
 
-def _points(cells: Cells, numbers: np.ndarray, counts: np.ndarray, at: np.ndarray) -> _Leaves:
+def _points(
+    cells: Cells, numbers: np.ndarray, counts: np.ndarray, at: np.ndarray, sigmas: np.ndarray
+) -> _Leaves:
     """Return 2^d points for each cell of a level, with the variance of a uniform density."""
     d = len(cells.box.low)
     halves = cells.box.half_widths / 2.0 ** at[:, None]
     signs = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
     points = cells.middles(numbers, at)[:, None] + signs * halves[:, None] / math.sqrt(3.0)
-    weights, widths = (np.repeat(part, 2**d) for part in (counts / 2**d, halves.max(axis=1)))
-    return _Leaves(points.reshape(-1, d), weights, widths)
+    parts = counts / 2**d, halves.max(axis=1), sigmas
+    return _Leaves(points.reshape(-1, d), *(np.repeat(part, 2**d) for part in parts))
 
 
-def _clipped_moves(leaves: _Leaves, centers: np.ndarray, radii: np.ndarray) -> np.ndarray:
-    """Return by how much clipping alone moves each center in a round, (n_clusters, n_features).
+def _clipped_moves(
+    leaves: _Leaves, centers: np.ndarray, radii: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much clipping alone moves centers in a round, and its noise, each (k, d).
 
     The centers are the means of the cells. So the mean offset of the cells is 0, and it is not 0
-    after clipping if a cluster is skewed.
+    after clipping if a cluster is skewed. A row more in a cell moves the mean by its offset, and
+    the rows within the radius, the part `_WITHIN`, by as much the other way.
     """
     labels = nearest_center(leaves.points, centers)
     offsets = leaves.points - centers[labels]
     lengths = np.linalg.norm(offsets, axis=1)
-    parts = np.minimum(1.0, radii[labels] / np.maximum(lengths, np.finfo(float).tiny))
-    totals = np.zeros_like(centers)
-    np.add.at(totals, labels, (leaves.weights * parts)[:, None] * offsets)
-    weights = np.bincount(labels, leaves.weights, minlength=len(centers))
-    return totals / np.maximum(weights, np.finfo(float).tiny)[:, None]
+    parts = np.minimum(1.0, radii[labels] / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+    totals, variances = np.zeros_like(centers), np.zeros_like(centers)
+    np.add.at(totals, labels, leaves.weights[:, None] * parts * offsets)
+    of_cells = leaves.noise[:, None] ** 2 / 2 ** centers.shape[1]
+    np.add.at(variances, labels, of_cells * ((parts - _WITHIN) * offsets) ** 2)
+    weights = np.bincount(labels, leaves.weights, minlength=len(centers))[:, None]
+    weights = np.maximum(weights, np.finfo(float).tiny)
+    return totals / weights, np.sqrt(variances) / weights
 
 
 def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
