@@ -220,6 +220,24 @@ def tables(half: str | None = None) -> list[Table]:
     return [table for table in every if half in (None, table.half)]
 
 
+def scaled_tables(names=None):
+    """Yield tables of at least 1,000 rows and at most 16 columns with their scaled rows.
+
+    Only those of these names, if given. What needs a package that is missing is left out, and
+    printed.
+    """
+    for table in tables():
+        if names and table.name not in names:
+            continue
+        try:
+            X = table.scaled()
+        except ModuleNotFoundError as error:
+            print(f"{table.name} is left out: {error}", flush=True)
+            continue
+        if len(X) >= 1_000 and X.shape[1] <= 16:
+            yield table, X
+
+
 def loss(X: np.ndarray, centers: np.ndarray) -> float:
     """Return the mean squared distance to the nearest center."""
     return float(((X - centers[nearest_center(X, centers)]) ** 2).sum(axis=1).mean())

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from collection import DELTA, tables
+from collection import DELTA, scaled_tables
 from scratch import markdown, write_into
 
 from privclust.core.lloyd import nearest_center
@@ -89,16 +89,7 @@ def main():
     parser.add_argument("--into", type=Path, help="a document with the marks of far")
     args = parser.parse_args()
     rows = []
-    for table in tables():
-        if args.tables and table.name not in args.tables:
-            continue
-        try:
-            X = table.scaled()
-        except ModuleNotFoundError as error:
-            print(f"{table.name} is left out: {error}", flush=True)
-            continue
-        if len(X) < 1_000 or X.shape[1] > 16:
-            continue
+    for table, X in scaled_tables(args.tables):
         for epsilon in _EPSILONS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
