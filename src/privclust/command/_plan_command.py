@@ -135,9 +135,9 @@ def _counts(args, epsilon: float) -> str:
     share = part_of_budget(epsilon, args.delta, MISSING_SHARE)
     noise = CountsByColumn.of(args.columns, *share, args.neighbours).noise
     return (
-        f"of this budget, {MISSING_SHARE:.0%} for counts of missing entries: epsilon "
-        f"{share[0]:.3g} on its own, with noise of {noise.deviation:,.0f} rows (standard "
-        "deviation) on each count"
+        f"{100 * MISSING_SHARE:.0f} % of the whole budget for counts of missing entries, the rest "
+        f"as above: epsilon {share[0]:.3g} on its own, with noise of {noise.deviation:,.0f} rows "
+        "(standard deviation) on each count"
     )
 
 

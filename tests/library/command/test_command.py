@@ -527,7 +527,7 @@ def test_plan_prints_lines_for_each_epsilon(run):
     options_of_table = ("--n", "200000", "--epsilon", "1", "--seed", "0", *options)
     code, out, err = run("plan", *options_of_table, "--columns", "4")
     assert code == 0
-    assert "epsilon 1, of this budget, 2% for counts of missing entries" in out.splitlines()[3]
+    assert "epsilon 1, 2 % of the whole budget for counts of missing" in out.splitlines()[3]
     assert re.search(r"noise of \d\d rows \(standard deviation\) on each count", out)
     code, out, err = run("plan", "--n", "3", "--epsilon", "1", *options)
     assert (code, out) == (2, "")
