@@ -125,7 +125,21 @@ def _bells(distance):
     return lambda n, rng: _around(places, 0.5 / distance * rng.standard_normal((n, 2)), rng)
 
 
+def _ring(n, rng):
+    angles = rng.uniform(0.0, 2.0 * np.pi, n)
+    return 0.7 * np.column_stack([np.cos(angles), np.sin(angles)]) + 0.02 * rng.normal(size=(n, 2))
+
+
+def _ranked(n, rng):
+    """Return rows of nine round clusters, 8 deviations apart, with sizes of 1 / rank."""
+    weights = 1.0 / np.arange(1, 10)
+    labels = rng.choice(9, size=n, p=weights / weights.sum())
+    places = np.array([[x, y] for x in (-0.5, 0.0, 0.5) for y in (-0.5, 0.0, 0.5)])
+    return places[labels] + 0.0625 * rng.standard_normal((n, 2))
+
+
 _THREE = ((-0.5, 0.0), (0.3, 0.0), (0.0, 0.6))
+_LONG = ((-0.6, -0.6), (0.2, -0.2), (-0.2, 0.2), (0.6, 0.6))
 LAWS = {  # each with numbers of clusters
     "gamma, one column": (lambda n, rng: 0.2 * rng.gamma(1.5, size=(n, 1)) - 0.9, (2, 4)),
     "normal, one column": (lambda n, rng: 0.25 * rng.standard_normal((n, 1)), (3,)),
@@ -139,14 +153,27 @@ LAWS = {  # each with numbers of clusters
         lambda n, rng: _around(_THREE, 0.13 * _skewed((n, 2), rng), rng),
         (3, 5),
     ),
+    "a ring": (_ring, (6,)),
     **{f"nine round clusters, {sep} apart": (_bells(sep), (9,)) for sep in (4, 5, 6, 8)},
+}
+UNSEEN = {  # laws on which no rule was chosen
+    "Laplace, one column": (lambda n, rng: 0.15 * rng.laplace(size=(n, 1)), (2, 3)),
+    "exponential": (lambda n, rng: 0.3 * rng.exponential(size=(n, 2)) - 1.0, (4,)),
+    "uniform, one column": (lambda n, rng: rng.uniform(-0.7, 0.7, (n, 1)), (5,)),
+    "a strip": (lambda n, rng: rng.uniform(-1.0, 1.0, (n, 2)) * [0.9, 0.05], (6,)),
+    "a quarter of a ring": (lambda n, rng: np.abs(_ring(n, rng)) - 0.4, (3,)),
+    "nine clusters of sizes 1 / rank": (_ranked, (9,)),
+    "four long clusters": (
+        lambda n, rng: _around(_LONG, rng.standard_normal((n, 2)) * [0.09, 0.03], rng),
+        (4,),
+    ),
 }
 
 
 def intervals(n_fits: int, n: int = 20_000) -> str:
     """Return a table of how many clusters are unmarked, and how many of their intervals hold."""
     rows = []
-    for name, (law, numbers) in LAWS.items():
+    for name, (law, numbers) in (LAWS | UNSEEN).items():
         for k in numbers:
             rng = np.random.default_rng(1)
             many = np.clip(law(400_000, rng), -1.0, 1.0)
@@ -166,7 +193,8 @@ def intervals(n_fits: int, n: int = 20_000) -> str:
                 unmarked.append(errors.is_reliable)
             shown, holds = np.concatenate(unmarked), np.concatenate(held)
             of_shown = f"{100 * holds[shown].mean():.0f}" if shown.any() else "none"
-            row = {"law": name, "k": k, "unmarked, %": f"{100 * shown.mean():.0f}"}
+            seen = "yes" if name in LAWS else "no"
+            row = {"law": name, "seen": seen, "k": k, "unmarked, %": f"{100 * shown.mean():.0f}"}
             rows.append({**row, "hold, %": of_shown, "of all, %": f"{100 * holds.mean():.0f}"})
             print(rows[-1], flush=True)
     return markdown(pd.DataFrame(rows))

@@ -38,8 +38,9 @@ _OPENS = 1.5  # a cell is divided above this count, in sigmas of the next level
 _N_INIT = 10  # starts of k-means on the cells
 _WITHIN = 0.9  # fraction of a cluster's weight within the radius of the round
 _SHORT = 0.25  # move of the round, in radii, up to which standard errors are reliable
-# Distance of two clusters, in sums of their spreads, from which both are known to be separate. Two
-# halves of a uniform density are sqrt(3) apart, those of other clouds less; 0.5 is for noise.
+# Distance of two clusters, in sums of their spreads, from which both count as separate. Two halves
+# of a uniform density are sqrt(3) apart, those of a normal one 1.33. 0.5 is for noise, chosen by
+# benchmarks/tree.py --intervals.
 _APART = math.sqrt(3.0) + 0.5
 _MAX_FEATURES = 10  # a cell has 2^d cells inside
 
@@ -222,6 +223,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         # after a longer move many offsets were clipped, so that the move was still too short
         self._is_short = np.linalg.norm(made.centers - centers, axis=1) <= _SHORT * radii
         self._clipped_moves = _clipped_moves(leaves, centers, radii)
+        self._shapes = _shapes(leaves, centers)
         centers = box.clipped(made.centers)
         self.cluster_centers_, self.cluster_sizes_ = centers, made.counts
         self.weights_ = made.weights
@@ -249,10 +251,10 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         -------
         privclust.decoding.StandardErrors
             `is_reliable` marks detected clusters whose errors hold as far as the released numbers
-            tell. Such a cluster is separate: from all others it is at least 2.23 times the sum of
-            both spreads away, which pieces of one cloud are not. And its offsets are hardly
-            clipped: the iteration moves its center by at most a quarter of the radius, and clipping
-            by at most the standard error, as far as the noisy cells show.
+            tell. Such a cluster is separate: any other is at least 2.23 times the sum of both
+            spreads, in its direction, away, which pieces of one cloud hardly ever are. And it is
+            hardly clipped: the iteration moves its center by at most a quarter of the radius, and
+            clipping by at most the standard error, as far as the noisy cells show.
 
         Raises
         ------
@@ -268,12 +270,23 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         return errors_of_rounds([self._round], is_known, rows=rows)
 
     def _are_apart(self) -> np.ndarray:
-        """Return for each cluster whether it is separate from all others, (n_clusters,)."""
-        spreads, centers = self.cluster_spreads_[:, 0], self.cluster_centers_
-        sums = spreads[:, None] + spreads
-        distances = np.linalg.norm(centers[:, None] - centers, axis=2)
-        np.fill_diagonal(distances, np.inf)
-        return np.all(distances >= _APART * sums, axis=1)
+        """Return for each cluster whether it is separate from all others, (n_clusters,).
+
+        Its spread towards another cluster is the measured spread, of which the cells show the part
+        in that direction: pieces of a line are long towards each other.
+        """
+        centers, found = self.cluster_centers_, np.empty(self.n_clusters, dtype=bool)
+        squares = centers.shape[1] * self.cluster_spreads_[:, 0] ** 2
+        for j, center in enumerate(centers):  # one by one: all pairs of 10^4 clusters are large
+            ways = centers - center
+            distances = np.linalg.norm(ways, axis=1)
+            ways /= np.maximum(distances, np.finfo(float).tiny)[:, None]
+            own = np.einsum("id,de,ie->i", ways, self._shapes[j], ways)
+            others = np.einsum("id,ide,ie->i", ways, self._shapes, ways)
+            sums = np.sqrt(squares[j] * own) + np.sqrt(squares * others)
+            distances[j] = np.inf
+            found[j] = np.all(distances >= _APART * sums)
+        return found
 
     def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
         relation = self._relation()
@@ -340,6 +353,20 @@ def _points(
     points = cells.middles(numbers, at)[:, None] + signs * halves[:, None] / math.sqrt(3.0)
     parts = counts / 2**d, halves.max(axis=1), sigmas
     return _Leaves(points.reshape(-1, d), *(np.repeat(part, 2**d) for part in parts))
+
+
+def _shapes(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
+    """Return the covariance of each center's cells, of trace 1, (k, d, d)."""
+    d = centers.shape[1]
+    labels = nearest_center(leaves.points, centers)
+    offsets = leaves.points - centers[labels]
+    found = np.empty((len(centers), d, d))
+    for a, b in np.ndindex(d, d):
+        terms = leaves.weights * offsets[:, a] * offsets[:, b]
+        found[:, a, b] = np.bincount(labels, terms, minlength=len(centers))
+    traces = np.trace(found, axis1=1, axis2=2)
+    found[traces == 0.0] = np.eye(d)
+    return found / np.trace(found, axis1=1, axis2=2)[:, None, None]
 
 
 def _clipped_moves(
