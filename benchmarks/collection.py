@@ -220,22 +220,38 @@ def tables(half: str | None = None) -> list[Table]:
     return [table for table in every if half in (None, table.half)]
 
 
-def scaled_tables(names=None):
-    """Yield tables of at least 1,000 rows and at most 16 columns with their scaled rows.
+def tabulate(
+    about: str, row_of: Callable, mark: str, *, trials: int, epsilons: tuple[float, ...]
+) -> None:
+    """Print a row for each scaled table and epsilon, by the options of the command line.
 
-    Only those of these names, if given. What needs a package that is missing is left out, and
-    printed.
+    ``row_of(table, X, epsilon, n_trials)`` returns a row as a dict. Tables have at least 1,000 rows
+    and at most 16 columns. What needs a package that is missing is left out, and printed.
     """
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=epsilons)
+    parser.add_argument("--tables", nargs="+", help="names of tables; default: all")
+    parser.add_argument("--into", type=Path, help=f"a document with the marks of {mark}")
+    args = parser.parse_args()
+    rows = []
     for table in tables():
-        if names and table.name not in names:
+        if args.tables and table.name not in args.tables:
             continue
         try:
             X = table.scaled()
         except ModuleNotFoundError as error:
             print(f"{table.name} is left out: {error}", flush=True)
             continue
-        if len(X) >= 1_000 and X.shape[1] <= 16:
-            yield table, X
+        for epsilon in args.epsilons if len(X) >= 1_000 and X.shape[1] <= 16 else ():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows.append(row_of(table, X, epsilon, args.trials))
+            print(rows[-1], flush=True)
+    text = markdown(pd.DataFrame(rows))
+    print(text)
+    if args.into:
+        write_into(args.into, mark, text)
 
 
 def loss(X: np.ndarray, centers: np.ndarray) -> float:

@@ -13,21 +13,14 @@ most 16 columns are used; tables of packages that are not installed are left out
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
-from collection import DELTA, scaled_tables
-from scratch import markdown, write_into
+from collection import DELTA, tabulate
 
 from privclust.core.lloyd import nearest_center
 from privclust.decoding._gaussians import boxed_points, paired_points
 from privclust.kmeans import CompressiveKMeans
 from privclust.kmeans.last_rounds import _KAPPA, _REACH
 
-_EPSILONS = (1.0, 4.0)
 _SPREADS = 3.0  # distance of a far row
 _N_ROUNDS, _N_POINTS = 3, 100_000
 _LARGEST = 0.99  # clipped mean square of a Gaussian cluster
@@ -81,25 +74,5 @@ def row_of(table, X, epsilon, n_trials):
     return {"table": table.name, "half": table.half, "epsilon": f"{epsilon:g}", **shares}
 
 
-def main():
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=3)
-    parser.add_argument("--tables", nargs="+", help="names of tables; default: all")
-    parser.add_argument("--into", type=Path, help="a document with the marks of far")
-    args = parser.parse_args()
-    rows = []
-    for table, X in scaled_tables(args.tables):
-        for epsilon in _EPSILONS:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                rows.append(row_of(table, X, epsilon, args.trials))
-            print(rows[-1], flush=True)
-    text = markdown(pd.DataFrame(rows))
-    print(text)
-    if args.into:
-        write_into(args.into, "far", text)
-
-
 if __name__ == "__main__":
-    main()
+    tabulate(__doc__, row_of, "far", trials=3, epsilons=(1.0, 4.0))

@@ -3,8 +3,8 @@
     PYTHONPATH=benchmarks python benchmarks/intervals.py --half choose --trials 20
 
 The population is the table itself: each trial fits as many rows, drawn with replacement. *True*
-centers are those of the best k-means on the table (20 starts), matched one to one. True spreads are
-the standard deviations of the columns in its clusters. A cluster is *unmarked* if it is detected
+centers are those of the best k-means on the table (``--starts``), matched one to one. True spreads
+are the deviations of the columns in its clusters. A cluster is *unmarked* if it is detected
 and its errors are reliable. A cluster is *real* if k-means without privacy finds it again in the
 rows of every trial: within a quarter of the distance to its nearest neighbour.
 
@@ -42,7 +42,6 @@ from privclust.kmeans import CompressiveKMeans, TreeKMeans
 
 _ESTIMATORS = {"CompressiveKMeans": CompressiveKMeans, "TreeKMeans": TreeKMeans}
 _WIDTH_95 = 1.959964
-_TRUE_STARTS = 20
 _SAME_PLACE = 0.25  # as of starts that agree
 _FEWEST = 5  # trials of a true error
 # coverage; share of real clusters without a mark; the widths at which errors of a Gaussian, if it
@@ -59,9 +58,9 @@ def flights_and_airports():
     yield Table("airports", "", 5, read, (-180, -90), (180, 90))
 
 
-def truth_of(X, k):
+def truth_of(X, k, n_starts):
     """Return the centers of the best k-means, and the spreads of its clusters."""
-    centers = KMeans(k, n_init=_TRUE_STARTS, random_state=0).fit(X).cluster_centers_
+    centers = KMeans(k, n_init=n_starts, random_state=0).fit(X).cluster_centers_
     labels = nearest_center(X, centers)
     return centers, np.array([X[labels == j].std(axis=0) for j in range(k)])
 
@@ -205,7 +204,7 @@ def run(args):
                 if where in done:
                     continue
                 if table.name not in truths:
-                    truths[table.name] = truth_of(X, table.k)
+                    truths[table.name] = truth_of(X, table.k, args.starts)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     estimator = _ESTIMATORS[args.estimator]
@@ -229,6 +228,7 @@ def main():
     parser.add_argument("--estimator", choices=_ESTIMATORS, default="CompressiveKMeans")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--starts", type=int, default=20, help="of k-means for the true centers")
     parser.add_argument("--first", type=int, default=0, help="seed, where several processes share")
     parser.add_argument("--log", type=Path, help="JSON lines of trials, to go on from")
     parser.add_argument("--into", type=Path, help="a document with the marks")

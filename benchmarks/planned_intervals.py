@@ -13,14 +13,8 @@ are not installed are left out.
 
 from __future__ import annotations
 
-import argparse
-import warnings
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
-from collection import DELTA, lloyd_loss, loss, scaled_tables
-from scratch import markdown, write_into
+from collection import DELTA, lloyd_loss, loss, tabulate
 
 from privclust.kmeans import CompressiveKMeans, plan
 
@@ -61,26 +55,5 @@ def row_of(table, X, epsilon, n_trials):
     }
 
 
-def main():
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--trials", type=int, default=5)
-    parser.add_argument("--tables", nargs="+", help="names of tables; default: all")
-    parser.add_argument("--into", type=Path, help="a document with the marks of planned")
-    args = parser.parse_args()
-    rows = []
-    for table, X in scaled_tables(args.tables):
-        for epsilon in args.epsilons:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                rows.append(row_of(table, X, epsilon, args.trials))
-            print(rows[-1], flush=True)
-    text = markdown(pd.DataFrame(rows))
-    print(text)
-    if args.into:
-        write_into(args.into, "planned", text)
-
-
 if __name__ == "__main__":
-    main()
+    tabulate(__doc__, row_of, "planned", trials=5, epsilons=(1.0,))

@@ -4,8 +4,8 @@
 #   bash tests/install/try.sh forky      a minimal Debian forky, with the Python it has (3.14)
 #   bash tests/install/try.sh trixie     a minimal Debian trixie (Python 3.13)
 #   bash tests/install/try.sh lowest     the lowest versions that pyproject.toml allows, on Python 3.11
-#   bash tests/install/try.sh arm64      digests of kernels on an emulated ARM, beside those of this machine, and the
-#                                        fast tests of exact sums, sketches and kernels
+#   bash tests/install/try.sh arm64      on an emulated ARM: digests of kernels, beside those of this machine, and
+#                                        the fast tests of exact sums, sketches and kernels
 #
 # With WHOLE=1, forky and trixie make all figures as well (`make`).
 #

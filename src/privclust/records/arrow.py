@@ -198,10 +198,10 @@ def is_of(source: object, package: str) -> bool:
 
 
 def unquoted(stream: Any) -> Iterator[Any]:
-    """Pass on the items of a stream; of an error only the type."""
+    """Pass on the items of a stream; of errors that are not ours only the type."""
     try:
         yield from stream
-    except MemoryError:
+    except (MemoryError, ReadingError):
         raise
     except Exception as error:
         raise ValueError(

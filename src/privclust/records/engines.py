@@ -11,6 +11,7 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.records.arrow import GroupedRows, RowReader, batch_rows, unquoted
+from privclust.records.errors import ReadingError
 
 State: TypeAlias = dict[str, np.ndarray]
 """Arrays of integers; the state of two parts is the sum of their states, entry by entry.
@@ -44,7 +45,7 @@ def dask_total(frame: Any, state_of: Callable[..., Any], reading: RowReader) -> 
     while len(states) > 1:
         groups = (states[i : i + _FAN_IN] for i in range(0, len(states), _FAN_IN))
         states = [sum_of(group) for group in groups]
-    return states[0].compute() if states else state_of(iter(()))
+    return next(unquoted(state.compute() for state in states)) if states else state_of(iter(()))
 
 
 def dask_parts(
@@ -64,8 +65,12 @@ def _dask_reader(frame: Any, reading: RowReader) -> RowReader:
 
 
 def _state_of_frame(shared: Any, frame: Any) -> State:
+    """Return the state of a partition; our errors hold no entries, unlike those of the frame."""
     state_of, reader = shared
-    return state_of(map(reader, _pieces(frame, reader)))
+    try:
+        return state_of(map(reader, _pieces(frame, reader)))
+    except ValueError as error:
+        raise ReadingError(str(error)) from None
 
 
 def _pieces(frame: Any, reader: Any) -> Iterator[Any]:

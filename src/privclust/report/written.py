@@ -199,8 +199,8 @@ def _weight(clusters: TableClusters, j: int) -> str:
 def _spread(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
     """Return the standard deviation of a cluster's rows, to two digits.
 
-    The standard errors of spreads are too small (docs/results/frontier_intervals.md), so that no
-    interval is told. They only say which spreads are indistinguishable from noise.
+    The standard errors of spreads are too small (docs/results/frontier_intervals.md). So the report
+    states no interval, and uses these errors only to find spreads that noise hides.
     """
     value, width = coordinate.spreads[j], WIDTH_95 * coordinate.spread_errors[j]
     is_hidden = value < width < math.inf

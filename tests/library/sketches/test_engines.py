@@ -290,6 +290,23 @@ def test_dask_frames_whose_types_change_or_do_not_fit():
 
 
 @needs("dask")
+@pytest.mark.parametrize("groups", [None, "number"])
+def test_errors_of_dask_frames_are_told_without_their_entries(groups):
+    import dask
+    import dask.dataframe
+
+    def failing(part):
+        raise ValueError(f"could not convert {part.plan.iloc[0]!r}")
+
+    rows = table(100)
+    frame = dask.dataframe.from_pandas(rows, npartitions=3)
+    frame = frame.map_partitions(failing, meta=rows.iloc[:0])
+    told = r"^the table broke off \(ValueError\): run its query by itself to see why$"
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=told):
+        Sketch.of_table(frame, FREQUENCIES, columns=COLUMNS, groups=groups)
+
+
+@needs("dask")
 def test_changing_dask_partitions_give_no_sketch(tmp_path):
     """A person with a record more than was counted would have more than one share."""
     import dask
