@@ -109,8 +109,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     decoder : {"gaussian", "clompr"}
         Whether clusters have a spread, or are points, as published; see `decode`.
     spread : {"per_cluster", "shared"}
-        Whether each cluster has its own spread. After rounds, the loss does not depend on it. There
-        is no ``"auto"``: the page of this class says why.
+        Whether each cluster has its own spread. After rounds, the loss hardly depends on it.
     last_round : {"auto", True, False}
         Whether `fit` has rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``
         needs Gaussian noise, the Gaussian decoder and `variance` None. It has rounds after every

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ from privclust.core.packages import require
 from privclust.records.arrow import GroupedRows, RowReader, batch_rows, unquoted
 from privclust.records.errors import ReadingError
 
+_ERROR = "error"  # in place of a state
 State: TypeAlias = dict[str, np.ndarray]
 """Arrays of integers; the state of two parts is the sum of their states, entry by entry.
 
@@ -109,13 +109,20 @@ def spark_total(frame: Any, state_of: Callable[..., Any], reading: RowReader) ->
         import pyarrow
 
         content = io.BytesIO()
-        np.savez(content, **state_of(_parts_of_spark(reader, batches)))
+        try:
+            state = state_of(_parts_of_spark(reader, batches))
+        except ValueError as error:  # ours, without entries: passed on, unlike those of the frame
+            state = {_ERROR: np.array(str(error))}
+        np.savez(content, **state)
         packed = pyarrow.array([content.getvalue()], pyarrow.binary())
         yield pyarrow.RecordBatch.from_arrays([packed], ["state"])
 
-    rows = frame.mapInArrow(states, "state binary").collect()
-    unpacked = (np.load(io.BytesIO(row["state"]), allow_pickle=False) for row in rows)
-    return added(itertools.chain([state_of(iter(()))], map(dict, unpacked)))
+    result = frame.mapInArrow(states, "state binary")
+    rows = next(unquoted(run() for run in [result.collect]))
+    found = [dict(np.load(io.BytesIO(row["state"]), allow_pickle=False)) for row in rows]
+    for error in (state[_ERROR] for state in found if _ERROR in state):
+        raise ReadingError(str(error))
+    return added([state_of(iter(())), *found])
 
 
 def _with_sizes(frame: Any, label: Any, reader: RowReader) -> Any:

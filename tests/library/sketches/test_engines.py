@@ -418,6 +418,16 @@ def test_spark_reads_parquet_and_says_what_is_wrong(spark, tmp_path):
 
 @pytest.mark.slow
 @needs("pyspark")
+def test_errors_of_spark_frames_are_told_without_their_entries(spark):
+    rows = spark.createDataFrame([("2",), ("elsewhere",)], "x string")
+    frame = rows.selectExpr("cast(x as double) as x")
+    with pytest.raises(ValueError, match=r"^the table broke off") as raised:
+        Sketch.of_table(frame, FREQUENCIES[:, :1])
+    assert "elsewhere" not in str(raised.value)
+
+
+@pytest.mark.slow
+@needs("pyspark")
 def test_a_failed_spark_partition_counts_once(spark, tmp_path):
     marker = str(tmp_path / "failed")
 
