@@ -16,7 +16,6 @@ from privclust_papers.report.archive import zip_entry
 from privclust_papers.report.crate_file import CrateError, read_crate
 from privclust_papers.report.recomputation import check_project
 from privclust_papers.report.restoration import restore
-from privclust_papers.report.two_runs import NoRunError, read_run
 from privclust_papers.report.verification import (
     DIFFERS,
     compare_cells,
@@ -281,27 +280,6 @@ def test_an_archive_that_cannot_be_restored_writes_nothing(honest):
     assert not Path(".snakemake").exists()
 
 
-@pytest.mark.attack(
-    claim="A run that cannot be read does not count as a run that differs.",
-    before="compare ended on a damaged archive as if numbers differed, with a message of zlib.",
-    now="The message names the file, and the exit code is that of a file that is no run.",
-)
-def test_a_damaged_archive_is_not_compared(honest):
-    verdicts = "results/quick/verdicts.csv"
-    table = b"paper,claim,verdict\n" * 200
-    path = small.forge(honest, {verdicts: table})
-    content = path.read_bytes()
-    with zipfile.ZipFile(path) as file:
-        entry = file.getinfo(verdicts)
-    start = entry.header_offset + 30 + len(verdicts)
-    for place in (start, start + entry.compress_size // 2):
-        damaged = bytearray(content)
-        damaged[place] ^= 0x07
-        Path("damaged.zip").write_bytes(damaged)
-        with pytest.raises(NoRunError, match=r"^damaged\.zip: is damaged .*take another copy"):
-            read_run("damaged.zip")
-
-
 def compared(path, output):
     """What comes out for an output of an archive, held against what the honest run made."""
     crate = read_crate(path)
@@ -332,20 +310,6 @@ def test_a_table_with_two_readings_is_refused(honest):
     outcome, detail = compared(small.forge(honest, {TRIALS: shown}), TRIALS)[TRIALS]
     assert outcome == DIFFERS
     assert detail.isprintable()
-
-
-@pytest.mark.attack(
-    claim="Two runs are equal if all numbers are equal.",
-    before="A table with rows longer than its header was 'equal' to an honest one.",
-    now="Such a table is named and not compared.",
-)
-def test_a_table_with_two_readings_is_not_compared(honest):
-    name = "results/quick/targets/t/t.csv"
-    members = {"results/quick/verdicts.csv": b"id,verdict\n", name: Path(TRIALS).read_bytes()}
-    path = with_jobs(honest, lambda jobs: jobs.append(another([*members])), members)
-    assert read_run(path).tables["t"].shape == (2, 3)
-    with pytest.raises(NoRunError, match=r"t\.csv cannot be read .*more or fewer cells"):
-        read_run(small.forge(path, {name: longer_rows(members[name])}))
 
 
 @pytest.mark.attack(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import os
 import platform
@@ -13,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import yaml
 from llvmlite.binding import get_host_cpu_name
 
@@ -24,18 +27,13 @@ from privclust_papers.pipeline import artefacts
 from privclust_papers.pipeline.project_files import CITATION
 from privclust_papers.report.crate_file import FEATURES, PREPARED, Crate, file_sha256
 from privclust_papers.report.run_records import Job, made_from
-from privclust_papers.report.two_runs import (
-    TIMED_METRICS,
-    TIMES,
-    RunComparison,
-    compare_tables,
-    read_cells,
-)
 from privclust_papers.settings.config import load_yaml
 
 CERTIFICATE = "codecheck.yml"
 SAME, EQUAL = "same bytes", "same numbers"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
+_TIMES = ("cpu_seconds",)  # columns (and below, metrics) that are times
+_TIMED_METRICS = ("cpu_s", "of_reference")
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ def _timed_claims(crate: Crate, folder: Path) -> set[str]:
     paths = [folder / paper / "claims.yaml" for paper in crate.settings.get("papers") or ()]
     claims = [claim for path in paths if path.is_file() for claim in load_yaml(path)]
     checks = {claim["id"]: claim.get("check", {}) for claim in claims}
-    return {name for name, check in checks.items() if check.get("metric") in TIMED_METRICS}
+    return {name for name, check in checks.items() if check.get("metric") in _TIMED_METRICS}
 
 
 def _compare(crate: Crate, name: str, folder: Path, timed: Collection[str]) -> Finding:
@@ -204,28 +202,60 @@ def _compare(crate: Crate, name: str, folder: Path, timed: Collection[str]) -> F
         before.unlink(missing_ok=True)
 
 
-class _SameTexts(RunComparison):
-    def are_equal(self, a: str, b: str) -> bool:
-        return a == b
-
-
 def compare_cells(before: bytes, after: bytes, timed: Collection[str] = ()) -> tuple[str, str]:
-    """Compare two tables cell by cell, without times and verdicts on times."""
+    """Compare two tables cell by cell, without times and verdicts on times.
+
+    The outcome of tables that differ has the first such cell, and the largest difference of two
+    numbers relative to the larger of their sizes.
+    """
     theirs, ours = map(read_cells, (before, after))
     if theirs.equals(ours):
         return DIFFERS, "in its bytes, but in none of its cells"
-    for table in (theirs, ours):
-        if {"id", "decided_by"} <= set(theirs) & set(ours):
-            table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
-    outcome = _SameTexts()
-    compare_tables("", (theirs, ours), outcome)
-    if not outcome.numbers:
+    times = [name for name in (*_TIMES, *_TIMED_METRICS) if name in theirs and name in ours]
+    theirs, ours = (_untimed(table.drop(columns=times), timed) for table in (theirs, ours))
+    if list(theirs) != list(ours) or len(theirs) != len(ours):
+        return DIFFERS, "in its columns or its number of rows"
+    is_other = theirs.to_numpy() != ours.to_numpy()
+    if not is_other.any():
         return EQUAL, "except for times"
-    first = outcome.numbers[0]
+    row, column = np.argwhere(is_other)[0]
+    one, other = (table.iat[row, column] for table in (theirs, ours))
+    numbers = [pd.to_numeric(t.to_numpy()[is_other], errors="coerce") for t in (theirs, ours)]
+    with np.errstate(invalid="ignore"):
+        relative = np.abs(numbers[0] - numbers[1]) / np.maximum(*np.abs(numbers))
+    largest = f", by up to {np.nanmax(relative):.2g}" if np.isfinite(relative).any() else ""
     return DIFFERS, (
-        f"in {len(outcome.numbers):,} of {outcome.n_numbers:,} cells, first "
-        f"{excerpt(first.name)}: {excerpt(first.before)} -> {excerpt(first.after)}"
+        f"in {is_other.sum():,} of {is_other.size:,} cells{largest}, first "
+        f"{excerpt(theirs.columns[column])} of row {row + 1}: {excerpt(one)} -> {excerpt(other)}"
     )
+
+
+def read_cells(content: bytes) -> pd.DataFrame:
+    """Return all cells of a CSV table as texts; a ValueError if the lengths of rows differ.
+
+    CSV readers differ in how they align longer rows, and so would show different numbers.
+    """
+    try:
+        head, *rows = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    if any(len(row) != len(head) for row in rows):
+        raise ValueError("a row has more or fewer cells than the header")
+    # number repeated names, such as n for both an axis and a count
+    names = [f"{name}.{n}" if (n := head[:i].count(name)) else name for i, name in enumerate(head)]
+    if len(set(names)) < len(names):
+        raise ValueError("two of its columns have the same name")
+    return pd.DataFrame(rows, columns=names, dtype=object)
+
+
+def _untimed(table: pd.DataFrame, timed: Collection[str]) -> pd.DataFrame:
+    """Return a table without rows of timed metrics and without verdicts on times."""
+    if "metric" in table:
+        # their number stays, so that a table without them is another one
+        table = table.mask(table["metric"].isin(_TIMED_METRICS), "time")
+    if {"id", "verdict", "decided_by"} <= set(table):
+        table.loc[table["id"].isin(timed), ["verdict", "decided_by"]] = "by times"
+    return table
 
 
 def compare_arrays(
@@ -233,7 +263,7 @@ def compare_arrays(
 ) -> tuple[str, str]:
     """Compare arrays by name, without times; two NaN are equal."""
     names = {*before, *after}
-    names = {name for name in names if name.rpartition("/")[2] not in (*TIMES, *TIMED_METRICS)}
+    names = {name for name in names if name.rpartition("/")[2] not in (*_TIMES, *_TIMED_METRICS)}
     others = [n for n in sorted(names) if not _is_same(before.get(n), after.get(n))]
     if not others:
         return EQUAL, "except for times, or versions of packages"
