@@ -11,10 +11,9 @@ from privclust_audit.black_box._bounds import (
 )
 from privclust_audit.black_box._events import Event
 from privclust_audit.black_box._result import CANNOT_TELL, CONSISTENT, VIOLATED, AuditResult
-from privclust_audit.black_box._search import PairSearch, search_pair
 from privclust_audit.black_box._sensitivity_search import SensitivitySearch, numerical_sensitivity
 from privclust_audit.black_box._statistics import likelihood_ratio, vectorised
-from privclust_audit.black_box.neighbours import add_remove, move_one, replace_one
+from privclust_audit.black_box.neighbours import add_remove, replace_one
 
 __all__ = [
     "CANNOT_TELL",
@@ -22,17 +21,14 @@ __all__ = [
     "VIOLATED",
     "AuditResult",
     "Event",
-    "PairSearch",
     "SensitivitySearch",
     "add_remove",
     "audit_mechanism",
     "bounds_from_counts",
     "draws_needed",
     "likelihood_ratio",
-    "move_one",
     "numerical_sensitivity",
     "renyi_bound_from_counts",
     "replace_one",
-    "search_pair",
     "vectorised",
 ]

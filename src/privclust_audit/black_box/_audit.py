@@ -144,15 +144,15 @@ def audit_mechanism(
         raise ValueError(f"closeness must be at most 1, got {closeness!r}")
     claim = Claim(epsilon, delta, confidence)
     check_integer("n_trials", n_trials, minimum=_FEWEST_TRIALS)
-    audit = partial(_anytime.audited, closeness=closeness) if stopping == "anytime" else audited
+    audit = partial(_anytime.audited, closeness=closeness) if stopping == "anytime" else _fixed
     watched = progress or (lambda n_runs: None)
     return audit(mechanism, data, neighbour, claim, n_trials, statistic, random_state, watched)
 
 
-def audited(
+def _fixed(
     mechanism, data, neighbour, claim, n_trials, statistic, random_state, progress
 ) -> AuditResult:
-    """Audit a claim on any pair, even an equal one."""
+    """Audit a claim with a fixed number of runs; see `audit_mechanism`."""
     start = time.process_time()
     runs, learning = as_generator(random_state).spawn(2)
     statistics = _statistics.prepared(statistic, data, neighbour)

@@ -13,7 +13,7 @@ import numpy as np
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer, check_option, check_real
-from privclust_audit.black_box.neighbours import Rows, along_one_axis
+from privclust_audit.black_box.neighbours import Rows
 
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 _BOUND_TOLERANCE = 1e-9  # relative excess over the bound that is ignored
@@ -199,7 +199,11 @@ class _Climb:
         if self._project is not None and rng.random() < _MOVE_PROBABILITY:
             move = self._extent * rng.normal(size=self._extent.shape)
             is_step = rng.random() >= _ONE_AXIS_PROBABILITY
-            move = step * move if is_step else step ** rng.random() * along_one_axis(move, rng)
+            if is_step:
+                move = step * move
+            else:  # one coordinate, since steps in all of them rarely reach corners
+                length = step ** rng.random()
+                move = length * np.where(np.arange(move.size) == rng.integers(move.size), move, 0.0)
             new = self._project(rows.row(where) + move)
             return rows.with_row(where, new).pair(), is_step
         fresh = np.asarray(self._draw(rng), dtype=float)

@@ -1,4 +1,4 @@
-"""Neighbouring arrays of records: changes of one record, and moves to nearby pairs."""
+"""Neighbouring arrays of records, and changes of one record."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.black_box._runs import LABELS
 
 _DIFFERENCE_PROBABILITY = 0.4  # of changing the record, or row, in which the two differ
-_ONE_AXIS_PROBABILITY = 0.5  # of moving a row along one axis
-_EXCHANGE_PROBABILITY = 0.1  # of replacing a row by a fresh one, although it could be moved
-_SHORTEST_MOVE = 1e-3  # shortest move, relative to the distance of two fresh records
 
 
 def replace_one(draw_record: Callable) -> Callable:
@@ -56,23 +53,14 @@ def add_remove(draw_record: Callable) -> Callable:
     return change
 
 
-def are_equal(data, neighbour) -> bool:
-    """Return whether two data sets are the same object, or equal numbers or arrays."""
-    if data is neighbour:
-        return True
-    try:
-        first, second = np.asarray(data), np.asarray(neighbour)
-        is_plain = "O" not in (first.dtype.kind, second.dtype.kind)
-        if not is_plain or first.shape != second.shape:
-            return False
-        return bool(((first == second) | ((first != first) & (second != second))).all())  # NaN
-    except (TypeError, ValueError):
-        return False
-
-
 def refuse_equal(data, neighbour, names: tuple[str, str] = LABELS) -> None:
-    """Raise a ValueError that names two data sets if they are equal."""
-    if are_equal(data, neighbour):
+    """Raise a ValueError that names two data sets if they are the same, or equal arrays."""
+    try:
+        is_equal = data is neighbour or np.array_equal(data, neighbour)
+        is_equal = is_equal or np.array_equal(data, neighbour, equal_nan=True)
+    except (TypeError, ValueError):  # no arrays, or of entries that cannot be NaN
+        is_equal = False
+    if is_equal:
         raise ValueError(
             f"{names[0]} and {names[1]} are equal: no run can tell them apart, whatever the "
             "mechanism; take two that differ in one record"
@@ -108,60 +96,6 @@ def check_pair(
             f"{names[0]} and {names[1]} are not {claimed}: {problem}; a claim is about two data "
             "sets that differ in one record, so other pairs cannot show a violation"
         )
-
-
-def move_one(draw_record: Callable, project: Callable | None = None) -> Callable:
-    """Return the move to a pair of neighbours near a given one, for `search_pair`.
-
-    One row of both data sets, or the record in which they differ, is moved by a distance of any
-    order of magnitude, or replaced by a fresh one. Neighbours by `replace_one` or `add_remove` stay
-    neighbours in the same manner.
-
-    Parameters
-    ----------
-    draw_record : callable
-        ``draw_record(rng)`` returns a row (d,) from anywhere in the domain.
-    project : callable or None
-        ``project(row)`` returns the nearest row (d,) of the domain. Without it rows are only
-        replaced, because a moved one might leave the domain.
-
-    Returns
-    -------
-    callable
-        ``move(pair, rng)`` returns a pair without changing the given one. It raises a ValueError
-        unless this is two arrays (n, d) that differ in one row.
-
-    Examples
-    --------
-    >>> move = move_one(lambda rng: rng.uniform(size=2), lambda row: np.clip(row, 0.0, 1.0))
-    >>> first, second = move((np.zeros((3, 2)), np.zeros((4, 2))), np.random.default_rng(0))
-    >>> first.shape, second.shape, bool((first == second[:3]).all())
-    ((3, 2), (4, 2), True)
-    """
-
-    def move(pair, rng):
-        rows = Rows.of(pair)
-        if rows is None:
-            shapes = " and ".join(str(np.shape(one)) for one in pair)
-            raise ValueError(
-                f"move_one needs pairs of arrays (n, d) that differ in one row, got shapes {shapes}"
-            )
-        where = rows.pick(rng)
-        fresh = np.asarray(draw_record(rng), dtype=float)
-        if project is None or rng.random() < _EXCHANGE_PROBABILITY:
-            return rows.with_row(where, fresh).pair()
-        length = _SHORTEST_MOVE ** rng.random() * np.abs(fresh - draw_record(rng))
-        step = length * rng.normal(size=fresh.shape)
-        if rng.random() < _ONE_AXIS_PROBABILITY:
-            step = along_one_axis(step, rng)
-        return rows.with_row(where, project(rows.row(where) + step)).pair()
-
-    return move
-
-
-def along_one_axis(step: np.ndarray, rng) -> np.ndarray:
-    """Return one coordinate of a step (d,), since steps in all coordinates rarely reach corners."""
-    return np.where(np.arange(step.size) == rng.integers(step.size), step, 0.0)
 
 
 @dataclass(frozen=True)
