@@ -46,12 +46,7 @@ def of_audit(fault, mechanism, most, log_density=None):
     """Audit a mechanism; return whether it is convicted, the bound, all runs, and CPU seconds."""
     statistic = None
     if log_density is not None:
-
-        def density(output, data):
-            return log_density(output, data)
-
-        density.many = log_density
-        statistic = likelihood_ratio(density)
+        statistic = likelihood_ratio(log_density, fault.data, fault.neighbour)
     result = audit_mechanism(
         mechanism, fault.data, fault.neighbour, fault.epsilon, fault.delta, most, statistic, 0,
         stopping="anytime",

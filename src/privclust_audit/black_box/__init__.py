@@ -4,11 +4,7 @@ An audit proves that a claim is wrong; it never proves that one is right. See `d
 """
 
 from privclust_audit.black_box._audit import audit_mechanism
-from privclust_audit.black_box._bounds import (
-    bounds_from_counts,
-    draws_needed,
-    renyi_bound_from_counts,
-)
+from privclust_audit.black_box._bounds import bounds_from_counts, draws_needed
 from privclust_audit.black_box._events import Event
 from privclust_audit.black_box._result import CANNOT_TELL, CONSISTENT, VIOLATED, AuditResult
 from privclust_audit.black_box._sensitivity_search import SensitivitySearch, numerical_sensitivity
@@ -28,7 +24,6 @@ __all__ = [
     "draws_needed",
     "likelihood_ratio",
     "numerical_sensitivity",
-    "renyi_bound_from_counts",
     "replace_one",
     "vectorised",
 ]

@@ -123,7 +123,7 @@ def audited(
     """Audit a claim until it is settled; see `audit_mechanism`."""
     start = time.process_time()
     drawing, learning = as_generator(random_state).spawn(2)
-    given = _statistics.prepared(statistic, data, neighbour)
+    given = _statistics.prepared(statistic)
     runs = _Runs(mechanism, (data, neighbour), drawing, progress)
     attempt = None
     for n_choosing, n_last, share in _plan(n_trials):

@@ -77,7 +77,7 @@ def audit_mechanism(
     n_trials : int
         Runs on each data set, at least 16; see `draws_needed`. With ``stopping="anytime"``, the
         largest number.
-    statistic : None, callable, likelihood ratio, or list of these
+    statistic : None, callable, or list of these
         Maps an output to a number, which may be infinite; ``statistic.many`` maps an array of
         outputs to an array. See `likelihood_ratio`. None learns several on a quarter of the runs,
         from outputs that are numbers or arrays of one shape.
@@ -155,7 +155,7 @@ def _fixed(
     """Audit a claim with a fixed number of runs; see `audit_mechanism`."""
     start = time.process_time()
     runs, learning = as_generator(random_state).spawn(2)
-    statistics = _statistics.prepared(statistic, data, neighbour)
+    statistics = _statistics.prepared(statistic)
     outputs = draw(mechanism, data, neighbour, n_trials, runs, progress)
     if is_nan_alone(outputs):
         raise nan_alone(name_of(mechanism), n_trials)

@@ -48,26 +48,6 @@ def delta_bound(low, high, epsilon: float) -> np.ndarray:
         return np.maximum(np.asarray(low) - np.exp(epsilon) * np.asarray(high), 0.0)
 
 
-def renyi_bound(low, high, order: float) -> np.ndarray:
-    r"""Return the Renyi divergence that an event with P(A) >= low > high >= P'(A) implies.
-
-    The divergence of the two outputs is at least that of the Bernoulli distributions p and p' of
-    "A or not", :math:`\ln(p^a p'^{1-a} + (1-p)^a (1-p')^{1-a}) / (a-1)` (data processing). This
-    grows with p and falls with p' if p > p'. The result is the larger of the two directions, both
-    covered by a claim; 0 if low <= high. A ValueError is raised unless the order is finite and
-    above 1.
-    """
-    check_real("order", order, above=1.0)
-    low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
-    low, high = np.where(low > high, [low, high], 0.5)  # equal distributions: no divergence
-    with np.errstate(divide="ignore"):
-        logs = np.log([low, 1.0 - low]), np.log([high, 1.0 - high])
-    moments = [
-        np.logaddexp(*(order * one + (1.0 - order) * other)) for one, other in (logs, logs[::-1])
-    ]
-    return np.maximum(np.max(moments, axis=0), 0.0) / (order - 1.0)
-
-
 @dataclass(frozen=True)
 class Claim:
     """A claim to be audited, and the confidence of the bounds; a ValueError if they are not valid.
@@ -136,80 +116,20 @@ def bounds_from_counts(
     (1.96, 0.54)
     """
     claim = Claim(epsilon, delta, confidence)
-    lows, highs = _probabilities(hits, draws, other_hits, other_draws, claim.alpha / 4)
-    return (
-        float(epsilon_bound(lows, highs, delta).max()),
-        float(delta_bound(lows, highs, epsilon).max()),
-    )
-
-
-def renyi_bound_from_counts(
-    hits: int,
-    draws: int,
-    other_hits: int,
-    other_draws: int,
-    *,
-    order: float,
-    confidence: float = 0.95,
-) -> float:
-    """Return a lower bound on the Renyi divergence of a given order from an attack's counts.
-
-    A claim of Renyi differential privacy of that order cannot be smaller. The bounds on
-    probabilities, and so the same counts, hold for all orders at once.
-
-    Parameters
-    ----------
-    hits, draws, other_hits, other_draws : int
-        As for `bounds_from_counts`.
-    order : float
-        Greater than 1, finite.
-    confidence : float
-        Probability that the bound holds, for all orders together. The event must have been chosen
-        without these runs.
-
-    Returns
-    -------
-    float
-        In nats, at least 0: the larger of both directions.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    References
-    ----------
-    T. van Erven and P. Harremoes, "Renyi divergence and Kullback-Leibler divergence", IEEE
-    Transactions on Information Theory 60(7), 2014, Theorem 9 (data processing). I. Mironov, "Renyi
-    differential privacy", CSF 2017, Definition 4.
-
-    Examples
-    --------
-    Randomised response with epsilon = ln 9 has a divergence of ln(0.9^2 / 0.1 + 0.1^2 / 0.9), 2.10:
-
-    >>> bound = renyi_bound_from_counts(90_000, 100_000, 10_000, 100_000, order=2.0)
-    >>> round(bound, 2)
-    2.07
-    """
-    alpha = Claim(0.0, 0.0, confidence).alpha
-    low, high = _probabilities(hits, draws, other_hits, other_draws, alpha / 4)
-    return float(renyi_bound(low, high, order).max())
-
-
-def _probabilities(hits, draws, other_hits, other_draws, alpha):
-    """Return bounds on the likelier from below and on the other from above, for four cases.
-
-    Either data set may be the likelier, and the event or its complement may be used.
-    """
     for name, count, total in (("hits", hits, draws), ("other_hits", other_hits, other_draws)):
         check_integer(name, count, minimum=0)
         check_integer(name.replace("hits", "draws"), total, minimum=1)
         if count > total:
             raise ValueError(f"{name} must be at most {total}, got {count}")
-    counts = [hits, other_hits], np.array([draws, other_draws]), alpha
+    counts = [hits, other_hits], np.array([draws, other_draws]), claim.alpha / 4
     (low, other_low), (high, other_high) = lower_probability(*counts), upper_probability(*counts)
-    lows = [low, other_low, 1 - high, 1 - other_high]
-    return np.array(lows), np.array([other_high, high, 1 - other_low, 1 - low])
+    # either data set may be the likelier, and the event or its complement may be used
+    lows = np.array([low, other_low, 1 - high, 1 - other_high])
+    highs = np.array([other_high, high, 1 - other_low, 1 - low])
+    return (
+        float(epsilon_bound(lows, highs, delta).max()),
+        float(delta_bound(lows, highs, epsilon).max()),
+    )
 
 
 def draws_needed(

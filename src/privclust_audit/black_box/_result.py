@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privclust_audit.black_box._bounds import Claim, draws_needed, renyi_bound
+from privclust_audit.black_box._bounds import Claim, draws_needed
 from privclust_audit.black_box._events import Event
 from privclust_audit.black_box._runs import LABELS
 
@@ -74,36 +74,6 @@ class AuditResult:
     def excess(self) -> float:
         """Lower bound on the excess of epsilon over the claim; 0 if none was shown."""
         return max(0.0, self.epsilon_lower_bound - self.epsilon)
-
-    def renyi_lower_bound(self, order: float) -> float:
-        """Return a lower bound on the Renyi divergence of the outputs, of an order, in nats.
-
-        It holds with the result's confidence, jointly with its other bounds and for all orders: it
-        uses the same two events (see `renyi_bound_from_counts`). A claim of zero-concentrated
-        privacy with parameter rho is wrong if the bound exceeds ``rho * order``.
-
-        Parameters
-        ----------
-        order : float
-            Greater than 1, finite.
-
-        Raises
-        ------
-        ValueError
-            If `order` is out of range.
-
-        Examples
-        --------
-        Gaussian noise of deviation 0.5 on a change of 1 has a divergence of 2 per order, not 0.5:
-
-        >>> from privclust_audit.black_box import audit_mechanism
-        >>> mechanism = lambda data, rng: data + rng.normal(scale=0.5)
-        >>> result = audit_mechanism(mechanism, 0.0, 1.0, 2.5, 0.01, 2000, float, random_state=0)
-        >>> 0.5 < result.renyi_lower_bound(1.5) / 1.5 < 2.0
-        True
-        """
-        events = (self.epsilon_event, self.delta_event)
-        return float(max(renyi_bound(event.low, event.high, order) for event in events))
 
     def __str__(self) -> str:
         event = self.epsilon_event

@@ -17,29 +17,12 @@ _LARGEST_SCALED = 1e3  # clip in units of the spread: outliers would dominate li
 _RIDGE = 1e-10  # of the largest variance: keeps directions without noise, the most informative ones
 
 
-class LikelihoodRatio:
-    """Log-likelihood ratio of an output under two data sets; see `likelihood_ratio`."""
-
-    def __init__(self, log_density: Callable) -> None:
-        self._log_density = log_density
-
-    def between(self, data, neighbour) -> Callable:
-        """Return the statistic for this pair; it has `many` if the log-density has."""
-
-        def ratio(output, log_density=self._log_density):
-            first, second = log_density(output, data), log_density(output, neighbour)
-            return _difference(np.asarray(first, float), np.asarray(second, float))
-
-        batched = getattr(self._log_density, "many", None)
-        return _named("likelihood_ratio", ratio, batched and (lambda rows: ratio(rows, batched)))
-
-
-Statistic: TypeAlias = Callable[[Any], Any] | LikelihoodRatio
+Statistic: TypeAlias = Callable[[Any], Any]
 """A statistic that distinguishes outputs."""
 
 
-def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
-    """Return the optimal statistic for known densities.
+def likelihood_ratio(log_density: Callable, data: Any, neighbour: Any) -> Statistic:
+    """Return the optimal statistic for known densities on two data sets.
 
     By the lemma of Neyman and Pearson, events of the form "the ratio is at least t" are the most
     powerful at their probability.
@@ -47,38 +30,48 @@ def likelihood_ratio(log_density: Callable) -> LikelihoodRatio:
     Parameters
     ----------
     log_density : callable
-        ``log_density(output, data)``: log-density or log-probability of an output, up to a term
-        that is the same for both data sets; minus infinity if it cannot occur. An attribute
-        ``log_density.many(outputs, data)`` that maps (n, ...) to (n,) is used if present.
+        ``log_density(outputs, data)`` maps an array of outputs (n, ...) to their log-densities or
+        log-probabilities (n,), up to a term that is the same for both data sets; minus infinity for
+        an output that cannot occur.
+    data, neighbour : object
+        The two data sets.
 
     Returns
     -------
-    LikelihoodRatio
-        To be passed to `audit_mechanism` as a statistic.
+    callable
+        A statistic for `audit_mechanism`.
 
     Examples
     --------
-    >>> statistic = likelihood_ratio(lambda output, data: -abs(output - data))
-    >>> float(statistic.between(0.0, 1.0)(-3.0))
+    >>> statistic = likelihood_ratio(lambda outputs, data: -abs(outputs - data), 0.0, 1.0)
+    >>> float(statistic(-3.0))
     1.0
     """
-    return LikelihoodRatio(log_density)
+
+    def ratios(outputs):
+        first, second = (
+            np.asarray(log_density(outputs, one), dtype=float) for one in (data, neighbour)
+        )
+        with np.errstate(invalid="ignore"):
+            difference = first - second
+        # an output that is impossible under both is no evidence
+        return np.where(np.isneginf(first) & np.isneginf(second), 0.0, difference)
+
+    return vectorised("likelihood_ratio", ratios)
 
 
-def prepared(statistic, data, neighbour) -> list[Callable] | None:
-    """Return one statistic or several as callables on an output, or a ValueError; None for None."""
+def prepared(statistic) -> list[Callable] | None:
+    """Return one statistic or several as a list, or a ValueError; None for None."""
     if statistic is None:
         return None
     statistics = list(statistic) if isinstance(statistic, Sequence) else [statistic]
     if not statistics:
         raise ValueError("statistic must hold at least one statistic, got none")
-    for k, entry in enumerate(statistics):
-        if isinstance(entry, LikelihoodRatio):
-            statistics[k] = entry.between(data, neighbour)
-        elif not callable(entry):
+    for entry in statistics:
+        if not callable(entry):
             raise ValueError(
-                "statistic must be None, a callable that maps an output to a number, "
-                f"likelihood_ratio(log_density), or a list of these, got {entry!r}"
+                "statistic must be None, a callable that maps an output to a number, or a list "
+                f"of these, got {entry!r}"
             )
     return statistics
 
@@ -207,14 +200,11 @@ def vectorised(name: str, scores: Callable) -> Callable:
     >>> float(first(np.array([2.0, 5.0])))
     2.0
     """
-    return _named(name, lambda output: scores(np.asarray(output)[None])[0], scores)
 
+    def statistic(output):
+        return scores(np.asarray(output)[None])[0]
 
-def _named(name: str, statistic: Any, scores: Callable | None) -> Callable:
-    """Return a statistic with its name and, if available, scores of many outputs."""
-    statistic.__name__ = name
-    if scores is not None:
-        statistic.many = scores
+    statistic.__name__, statistic.many = name, scores  # type: ignore[attr-defined]
     return statistic
 
 
@@ -243,11 +233,3 @@ def _fisher(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _with_squares(Z: np.ndarray) -> np.ndarray:
     """Features, their absolute values, and squares that outliers do not dominate."""
     return np.hstack([Z, np.abs(Z), np.minimum(np.square(Z), 100.0)])
-
-
-def _difference(first: np.ndarray, second: np.ndarray):
-    """Difference of log-densities; an output impossible under both is no evidence."""
-    with np.errstate(invalid="ignore"):
-        difference = first - second
-    neither = np.isneginf(first) & np.isneginf(second)
-    return np.where(neither, 0.0, difference)[()]

@@ -46,12 +46,8 @@ def density_ratio(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarra
     fault = data.extra["fault"]
     if fault.log_density is None:
         return _outputs(fault, UNKNOWN, 0.0, 0, 0.0)
-
-    def density(output, of):
-        return fault.log_density(output, of)
-
-    density.many = fault.log_density  # type: ignore[attr-defined]
-    runs, ratio = _runs(data, MOST_RUNS), likelihood_ratio(density)
+    runs = _runs(data, MOST_RUNS)
+    ratio = likelihood_ratio(fault.log_density, fault.data, fault.neighbour)
     return _outputs(fault, *_audit(fault, fault.mechanism, runs, ratio, streams.get("noise")), 0.0)
 
 

@@ -38,7 +38,7 @@ def log_density(output, data):
     return -np.abs(output - data)
 
 
-log_density.many = log_density
+RATIO = likelihood_ratio(log_density, 0.0, 1.0)
 
 
 def audit(scale, n_trials, statistic=identity, seed=0, **options):
@@ -86,7 +86,6 @@ def test_runs_are_those_that_were_made_and_watched():
     assert event.low < event.hits / event.draws
     assert event.high > event.other_hits / event.other_draws
     assert math.log(event.low / event.high) <= result.epsilon_lower_bound
-    assert result.renyi_lower_bound(2.0) > 0
 
 
 def test_one_run_at_a_time_and_any_number_of_them():
@@ -94,7 +93,7 @@ def test_one_run_at_a_time_and_any_number_of_them():
         return data + rng.laplace(scale=0.1)
 
     for n_trials in (16, 17, 100, 1001):
-        for statistic in (identity, None, likelihood_ratio(log_density)):
+        for statistic in (identity, None, RATIO):
             result = audit_mechanism(
                 mechanism, 0.0, 1.0, 0.5, 0.01, n_trials, statistic, 3, stopping="anytime"
             )

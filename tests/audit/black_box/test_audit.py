@@ -91,12 +91,11 @@ def test_atoms_and_infinite_scores():
     def mechanism(data, rng):
         return int(data and rng.random() < 0.4)
 
-    def log_probability(output, data):
-        return math.log([0.6, 0.4][output]) if data else (-math.inf if output else 0.0)
+    def log_probability(outputs, data):
+        return np.log([0.6, 0.4])[outputs] if data else np.where(outputs, -np.inf, 0.0)
 
-    result = audit_mechanism(
-        mechanism, True, False, 1.0, 0.0, 2000, likelihood_ratio(log_probability), 0
-    )
+    ratio = likelihood_ratio(log_probability, True, False)
+    result = audit_mechanism(mechanism, True, False, 1.0, 0.0, 2000, ratio, 0)
     assert result.verdict == "violated"
     assert result.epsilon_event.other_hits == 0
     assert 0.35 < result.delta_lower_bound < 0.4

@@ -23,16 +23,6 @@ SIGMA = analytic_gaussian_sigma(Sensitivity(1.0, "l2", "add-remove", "by hand"),
 SCORES = {0: np.zeros(5), 1: np.array([1.0, -1.0, -1.0, -1.0, -1.0])}
 
 
-def densities(many):
-    """A likelihood ratio from a log-density of many outputs."""
-
-    def log_density(output, data):
-        return many(np.asarray(output)[None], data)[0]
-
-    log_density.many = many
-    return likelihood_ratio(log_density)
-
-
 def weights(data):
     """Of the exponential mechanism with parameter 1 and scores of sensitivity 1."""
     exponents = np.exp(SCORES[data] / 2)
@@ -48,24 +38,29 @@ def randomised_response(data, rng, n):
 SELECTION_LOSS = np.abs(np.log(weights(0) / weights(1))).max()
 LAPLACE = batched(lambda data, rng, n: data + rng.laplace(scale=1 / EPSILON, size=n))
 TIGHT = {
-    "laplace": (LAPLACE, EPSILON, 0.0, densities(lambda y, data: -EPSILON * np.abs(y - data))),
+    "laplace": (
+        LAPLACE,
+        EPSILON,
+        0.0,
+        likelihood_ratio(lambda y, data: -EPSILON * np.abs(y - data), 0, 1),
+    ),
     "gaussian": (
         batched(lambda data, rng, n: data + rng.normal(scale=SIGMA, size=n)),
         EPSILON,
         DELTA,
-        densities(lambda y, data: -(((y - data) / SIGMA) ** 2) / 2),
+        likelihood_ratio(lambda y, data: -(((y - data) / SIGMA) ** 2) / 2, 0, 1),
     ),
     "randomised response": (
         batched(randomised_response),
         EPSILON,
         0.0,
-        densities(lambda y, data: np.where(y == data, EPSILON, 0.0)),
+        likelihood_ratio(lambda y, data: np.where(y == data, EPSILON, 0.0), 0, 1),
     ),
     "exponential": (
         batched(lambda data, rng, n: rng.choice(5, p=weights(data), size=n)),
         SELECTION_LOSS,
         0.0,
-        densities(lambda y, data: np.log(weights(data))[y]),
+        likelihood_ratio(lambda y, data: np.log(weights(data))[y], 0, 1),
     ),
 }
 LIMIT = int(stats.binom.isf(ALPHA, N_AUDITS, STATED))
@@ -133,7 +128,7 @@ def test_rounding_errors_of_scores_convict_nobody(monkeypatch):
     event "not exactly 1" has an infinite loss. Without rounding of the scores it is found.
     """
     mechanism, epsilon, delta, _ = TIGHT["laplace"]
-    statistic = densities(lambda y, data: -np.abs(y - data))
+    statistic = likelihood_ratio(lambda y, data: -np.abs(y - data), 0, 1)
     limit = stats.binom.isf(ALPHA, 20, STATED)
     assert convictions(mechanism, epsilon, delta, statistic, 20, 40_000, 3) <= limit
     monkeypatch.setattr(_events.Rounding, "__call__", lambda self, scores: scores - self.centre)

@@ -8,11 +8,10 @@ from privclust_audit.black_box._runs import as_arrays
 
 
 def test_ratios_of_single_outputs_and_of_many_agree():
-    def log_density(output, data):
-        return np.where(output < data, -np.inf, -np.abs(output - data))
+    def log_density(outputs, data):
+        return np.where(outputs < data, -np.inf, -np.abs(outputs - data))
 
-    log_density.many = log_density
-    ratio = likelihood_ratio(log_density).between(0.0, 1.0)
+    ratio = likelihood_ratio(log_density, 0.0, 1.0)
     outputs = np.array([-1.0, 0.5, 2.0])
     # neither can return -1; only the first can return 0.5; e^-2 / e^-1 at 2
     np.testing.assert_allclose(ratio.many(outputs), [0.0, np.inf, -1.0])
