@@ -4,7 +4,7 @@ An audit proves that a claim is wrong; it never proves that one is right. See `d
 """
 
 from privclust_audit.black_box._audit import audit_mechanism
-from privclust_audit.black_box._bounds import bounds_from_counts, draws_needed
+from privclust_audit.black_box._bounds import bounds_from_counts
 from privclust_audit.black_box._events import Event
 from privclust_audit.black_box._result import CANNOT_TELL, CONSISTENT, VIOLATED, AuditResult
 from privclust_audit.black_box._sensitivity_search import SensitivitySearch, numerical_sensitivity
@@ -21,7 +21,6 @@ __all__ = [
     "add_remove",
     "audit_mechanism",
     "bounds_from_counts",
-    "draws_needed",
     "likelihood_ratio",
     "numerical_sensitivity",
     "replace_one",

@@ -75,7 +75,7 @@ def audit_mechanism(
     delta : float
         Claimed, from 0 to less than 1.
     n_trials : int
-        Runs on each data set, at least 16; see `draws_needed`. With ``stopping="anytime"``, the
+        Runs on each data set, at least 16. With ``stopping="anytime"``, the
         largest number.
     statistic : None, callable, or list of these
         Maps an output to a number, which may be infinite; ``statistic.many`` maps an array of

@@ -9,6 +9,7 @@ therefore gives :math:`\epsilon \ge \ln((P - \delta) / P')` and
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 
@@ -132,75 +133,23 @@ def bounds_from_counts(
     )
 
 
-def draws_needed(
-    epsilon: float,
-    delta: float = 0.0,
-    *,
-    probability: float = 0.5,
-    loss: float = math.inf,
-    confidence: float = 0.95,
-) -> int:
-    r"""Return the number of certifying draws of each data set that show a claim to be wrong.
+def draws_needed(claim: Claim, probability: float, loss: float) -> int:
+    """Return the number of certifying draws of each data set with which a wrong claim is convicted.
 
-    The mechanism is assumed to have an event A of the given probability with the true privacy loss
-    :math:`\ln((P(A) - \delta) / P'(A))` equal to `loss`. At expected counts the certified lower
-    bound on epsilon then exceeds the claim; it does in about half of all audits with that many
-    draws. Half of an audit's runs certify: ``n_trials`` is twice this.
-
-    Parameters
-    ----------
-    epsilon : float
-        The claim, in nats, at least 0.
-    delta : float
-        Delta of the claim, from 0 to less than 1.
-    probability : float
-        Probability of the event on the likelier data set, greater than `delta`, at most 1.
-    loss : float
-        In nats, greater than `epsilon`; infinite if the event never happens on the other.
-    confidence : float
-        Confidence of the audit, which certifies two events with two bounds each.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or more than 2^60 draws would be needed.
-
-    Examples
-    --------
-    A mechanism that reveals a record half of the time, claimed to be 1-private:
-
-    >>> draws_needed(1.0)
-    37
-
-    Laplace noise is tight if the output lies beyond both values:
-
-    >>> draws_needed(0.9, probability=0.5, loss=1.0) > 1000
-    True
+    The mechanism has an event of a `probability` with the true privacy `loss` at the claimed delta;
+    two events with two bounds each are certified. At expected counts, the lower bound on epsilon
+    exceeds the claim, as it does in about half of all audits with that many draws. Numbers above
+    2^60 are not told apart.
     """
-    alpha = Claim(epsilon, delta, confidence).alpha / 4
-    check_real("probability", probability, above=delta)
-    if probability > 1:
-        raise ValueError(f"probability must be at most 1, got {probability!r}")
-    if not loss > epsilon:
-        raise ValueError(f"loss must be greater than epsilon={epsilon!r}, got {loss!r}")
-    other = (probability - delta) * math.exp(-loss)
+    other = (probability - claim.delta) * math.exp(-loss)
 
     def convicts(draws: int) -> bool:
-        low = lower_probability(probability * draws, draws, alpha)
-        high = upper_probability(other * draws, draws, alpha)
-        return bool(low - delta > math.exp(epsilon) * high)
+        low = lower_probability(probability * draws, draws, claim.alpha / 4)
+        high = upper_probability(other * draws, draws, claim.alpha / 4)
+        return bool(epsilon_bound(low, high, claim.delta) > claim.epsilon)
 
     most = 1
-    while not convicts(most):
+    while most < _MOST_DRAWS and not convicts(most):
         most *= 2
-        if most > _MOST_DRAWS:
-            raise ValueError("more than 2^60 draws would be needed")
     least = most // 2
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if convicts(middle) else (middle, most)
-    return most
+    return least + bisect.bisect_left(range(least, most), True, key=convicts)

@@ -144,13 +144,7 @@ def _oddity(values) -> str:
 def _advice(draws: int, claim: Claim) -> str:
     """Return advice on more runs or another attack."""
     probability = (1.0 + claim.delta) / 2
-    needed = draws_needed(
-        claim.epsilon,
-        claim.delta,
-        probability=probability,
-        loss=2 * claim.epsilon if claim.epsilon > 0 else np.inf,
-        confidence=claim.confidence,
-    )
+    needed = draws_needed(claim, probability, 2 * claim.epsilon if claim.epsilon > 0 else np.inf)
     if needed > draws:
         return (
             f"too few runs: {2 * needed:,} trials are needed to convict a mechanism with twice the "

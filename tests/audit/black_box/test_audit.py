@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from privclust_audit.black_box import _events, audit_mechanism, draws_needed, likelihood_ratio
+from privclust_audit.black_box import _bounds, _events, audit_mechanism, likelihood_ratio
 
 
 def laplace(data, rng):
@@ -77,7 +77,8 @@ def test_verdicts():
     assert "hardly distinguishes" in weak.advice
     few = audit(0.3, 30)
     assert few.verdict == "cannot tell"
-    assert f"{2 * draws_needed(1.0, probability=0.5, loss=2.0):,} trials" in few.advice
+    needed = _bounds.draws_needed(_bounds.Claim(1.0, 0.0, 0.95), 0.5, 2.0)
+    assert f"{2 * needed:,} trials" in few.advice
     assert few.advice in str(few)
     # at epsilon = 0 all is delta: total variation is 1 - e^-1/2 for scale 1
     assert audit(1.0, 4000, 0.0, 0.42).verdict == "consistent"

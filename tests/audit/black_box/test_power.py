@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from privclust_audit.black_box import audit_mechanism, draws_needed, likelihood_ratio
+from privclust_audit.black_box import _bounds, audit_mechanism, likelihood_ratio
 from privclust_audit.faults import batched
 
 
@@ -19,7 +19,7 @@ def absolute(output, data):
 
 def test_sound_laplace_at_epsilon_1_audits_to_more_than_0_9():
     """With 10 times the runs that certify 0.9 half of the time, and all chosen from data."""
-    n_trials = 20 * draws_needed(0.9, probability=0.5, loss=1.0)
+    n_trials = 20 * _bounds.draws_needed(_bounds.Claim(0.9, 0.0, 0.95), 0.5, 1.0)
     assert n_trials < 200_000
     start = time.process_time()
     for statistic in (likelihood_ratio(absolute, 0.0, 1.0), None):
