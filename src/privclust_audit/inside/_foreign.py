@@ -1,17 +1,15 @@
-"""Releases of code without measurements, recorded at the samplers of NumPy and OpenDP.
+"""Releases of code without measurements, recorded at the samplers of NumPy.
 
-A draw of NumPy is recorded when it is added to the value before noise, or subtracted from it; their
-sum is the release. For OpenDP's measurements the argument is the value. No sensitivity is known, so
-the change is not compared with one; it is reported in units of the noise, and all changes together
-may be compared with a claim. A draw with a distribution that may depend on the data (a choice, a
-compared uniform number) is named.
+A draw is recorded when it is added to the value before noise, or subtracted from it; their sum is
+the release. No sensitivity is known, so the change is not compared with one; it is reported in
+units of the noise, and all changes together may be compared with a claim. A draw with a
+distribution that may depend on the data (a choice, a compared uniform number) is named.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
@@ -31,11 +29,10 @@ _OF_A_LAW = ("random", "uniform", "choice", "binomial", "geometric", "poisson", 
 
 
 class _Draw(np.ndarray):
-    """Noise; the first value to which it is added is recorded.
+    """Noise that cannot be written into; the first value to which it is added is recorded.
 
     A multiple of it is another draw. Views, copies and results of every other operation have its
-    numbers only, so that it stays among the loose draws. So does a draw whose numbers were changed
-    by other means, since its distribution is not known any more.
+    numbers only, so that it stays among the loose draws.
     """
 
     _is_loose = False
@@ -43,47 +40,37 @@ class _Draw(np.ndarray):
     @classmethod
     def of(cls, recorder, entry, scale, numbers):
         """Return numbers as a loose draw."""
-        draw = np.asarray(numbers).view(cls)
+        draw = np.array(numbers).view(cls)
+        draw.base.flags.writeable = draw.flags.writeable = False
         draw._recorder, draw._entry, draw._scale, draw._is_loose = recorder, entry, scale, True
-        draw._drawn = np.array(draw)
         recorder.loose.append(entry)
         return draw
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         plain = [_plain(each) for each in inputs]
-        is_usual = method == "__call__" and not kwargs  # `where` leaves some numbers as they are
         if out is not None:
             kwargs["out"] = tuple(map(_plain, out))
             plain = copy.deepcopy(plain)  # the result may overwrite an input
         loose = [each for each in inputs if isinstance(each, _Draw) and each._is_loose]
-        is_known = is_usual and len(loose) == 1 and _is_followed(ufunc, inputs[0] is loose[0])
-        is_known = is_known and not any(map(np.iscomplexobj, plain)) and loose[0]._is_as_drawn()
+        is_known = len(loose) == 1 and _is_followed(ufunc, inputs[0] is loose[0])
+        is_known = is_known and method == "__call__" and not any(map(np.iscomplexobj, plain))
+        is_known = is_known and not kwargs.keys() - {"out"}  # `where` leaves some numbers
         result = getattr(ufunc, method)(*plain, **kwargs)
         if not is_known:
-            for each in out or ():
-                if isinstance(each, _Draw):
-                    each._drawn = None  # its distribution is not known any more
             return result
         (draw,) = loose
         i = 0 if inputs[0] is draw else 1
         if ufunc in (np.add, np.subtract):
             signs = (1.0, 1.0 if ufunc is np.add else -1.0)
             value = signs[1 - i] * np.array(plain[1 - i], dtype=np.float64)
-            result = draw.released(value, signs[i] * plain[i], result)
-            if out is not None:  # a replay returns another number
-                np.copyto(kwargs["out"][0], result)
-                result = kwargs["out"][0]
+            released = draw.released(value, signs[i] * plain[i], result)
+            if out is None:
+                return released
+            np.copyto(result, released)  # a replay returns another number
             return result
-        plain[i] = draw._scale
-        scale = ufunc(*plain)
-        if out is not None and out[0] is draw:
-            draw._scale, draw._drawn = scale, np.array(result)
-            return draw
         draw._settle()
-        return _Draw.of(draw._recorder, draw._entry, scale, result)
-
-    def _is_as_drawn(self):
-        return self._drawn is not None and np.array_equal(np.ravel(self), np.ravel(self._drawn))
+        plain[i] = draw._scale
+        return _Draw.of(draw._recorder, draw._entry, ufunc(*plain), result)
 
     def released(self, value, noise, released):
         """Record that the value became the released one."""
@@ -137,13 +124,13 @@ class _SeenGenerator(np.random.Generator):
 
 @contextmanager
 def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
-    """Record draws of NumPy and of OpenDP within the block as releases of unknown sensitivity.
+    """Record draws of NumPy within the block as releases of unknown sensitivity.
 
-    Recorded are generators made by ``numpy.random.default_rng`` within the block, the functions of
-    ``numpy.random``, and called measurements of OpenDP. Not recorded: generators made otherwise or
-    before, samplers that a module imported by their own name, other samplers. A location is the
-    value before noise, unless it is Python's 0. A draw of one number is an array without
-    dimensions, of which ``round``, ``hash`` and ``json.dumps`` raise a TypeError.
+    Recorded are generators made by ``numpy.random.default_rng`` within the block, and the functions
+    of ``numpy.random``. Not recorded: generators made otherwise or before, samplers that a module
+    imported by their own name, other samplers. A location is the value before noise, unless it is
+    Python's 0. A draw is read-only: writing into it raises a ValueError. A draw of one number is an
+    array without dimensions, of which ``round``, ``hash`` and ``json.dumps`` raise a TypeError.
     """
     with ExitStack() as patches:
         made = np.random.default_rng
@@ -156,9 +143,6 @@ def seen_samplers(recorder: Recorder) -> Iterator[Recorder]:
         for name in _SAMPLERS:
             sampler = _recorded(recorder, name, getattr(np.random, name))
             patches.enter_context(mock.patch.object(np.random, name, sampler))
-        if "opendp.mod" in sys.modules:
-            kind = sys.modules["opendp.mod"].Measurement
-            patches.enter_context(mock.patch.object(kind, "__call__", _of_opendp(recorder, kind)))
         yield recorder
 
 
@@ -194,28 +178,3 @@ def _named(recorder, name, original):
         return original(*args, **kwargs)
 
     return sampler
-
-
-def _of_opendp(recorder, kind):
-    """Return the call of a measurement of OpenDP, recorded."""
-    original = kind.__call__
-
-    @functools.wraps(original)
-    def call(self, argument):
-        result = original(self, argument)
-        if recorder.is_inside:
-            return result
-        try:
-            scale = 1.0 / float(self.map(1))
-        except Exception:  # another metric: the sensitivity is unknown
-            scale = np.nan
-        return recorder.record(
-            measurement=None,
-            mechanism="OpenDP",
-            scale=scale,
-            value=np.array(argument, dtype=np.float64),
-            weight=1.0,
-            result=result,
-        )
-
-    return call

@@ -155,7 +155,7 @@ class Settings:
     """Settings of the runs.
 
     The `seed` stands in for the operating system's entropy. If `quiet`, releases of the first run
-    have noise 0. With `samplers`, draws of NumPy and OpenDP outside of measurements count as
+    have noise 0. With `samplers`, draws of NumPy outside of measurements count as
     releases. The `parameters` are set on the estimator first.
     """
 
@@ -197,8 +197,7 @@ def inspect_pair(
     quiet : bool
         Whether releases of the first run have noise 0.
     samplers : bool
-        Whether draws of NumPy's and OpenDP's samplers count as releases, for code without
-        measurements.
+        Whether draws of NumPy's samplers count as releases, for code without measurements.
     epsilon, delta : float
         With `samplers`, the claim for all releases together; None: no claim. It is compared with
         the loss of their changes, which is exact if the changes do not depend on earlier releases

@@ -343,15 +343,6 @@ def by_location(X):
     return np.random.default_rng().normal(np.nan_to_num(X).clip(0, 1).sum(axis=0), 2.0)
 
 
-def by_opendp(X):
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
-    noise = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=2.0)
-    return noise(np.nan_to_num(X).clip(0, 1).sum(axis=0).tolist())
-
-
 def lost_draw(X):
     noise = np.random.default_rng().laplace(size=3)
     return float(np.max(noise)) + X.sum()
@@ -364,14 +355,6 @@ def test_sound_code_of_others(subject):
     (site,) = result.sites.values()
     assert not site.is_stated
     assert 0.4 < site.part <= 1.0  # two entries move by 1 each, at a scale of 2
-
-
-def test_sound_code_of_others_by_opendp():
-    pytest.importorskip("opendp")
-    result = look_inside(by_opendp, n_pairs=80)
-    assert result.verdict == "nothing found"
-    (site,) = result.sites.values()
-    assert site.part == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A recorded draw of NumPy is an array like any other, until it is added to a value."""
 
-import contextlib
 import copy
 import pickle
 import warnings
@@ -53,7 +52,7 @@ def entries(noise):
     return whole
 
 
-# these change numbers in place, so that the noise is of an unknown distribution
+# a draw is read-only, so that these raise an error
 CHANGES = {
     "assigned": assigned,
     "mirrored": mirrored,
@@ -69,8 +68,6 @@ CHANGES = {
     "dot into it": lambda noise: np.dot(np.eye(2), np.ones((2, 2)), out=noise),
     "into itself": lambda noise: np.fmax(np.zeros(noise.shape), noise, out=noise),
 }
-# also a draw that these happen not to change has another distribution; not so if they fail
-BY_FUNCTION = {"clipped", "into itself"}
 OPERATIONS = {
     "stored": lambda noise: noise,
     "in a list": lambda noise: [noise, (noise,)],
@@ -125,7 +122,7 @@ def total_of(rows):
     return float(rows.clip(0.0, 1.0).sum())
 
 
-@pytest.mark.parametrize("name", [*OPERATIONS, *CHANGES])
+@pytest.mark.parametrize("name", OPERATIONS)
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 100),
@@ -133,19 +130,12 @@ def total_of(rows):
     sampler=st.sampled_from(["laplace", "normal", "standard_normal", "exponential"]),
 )
 def test_a_recorded_draw_does_what_an_array_does(name, seed, shape, sampler):
-    """Any result or error is as without a record, and the draw is recorded afterwards.
-
-    If its numbers changed, it is not: then the verdict is "cannot tell".
-    """
-    operation = (OPERATIONS | CHANGES)[name]
-
-    def draw():
-        return getattr(np.random.default_rng(seed), sampler)(size=shape)
+    """Any result or error is as without a record, and the draw is recorded afterwards."""
 
     def fit(rows):
-        noise = draw()
+        noise = getattr(np.random.default_rng(seed), sampler)(size=shape)
         try:
-            kept = operation(noise)
+            kept = OPERATIONS[name](noise)
         except (TypeError, ValueError, IndexError) as error:
             kept = type(error).__name__
         return copy.deepcopy(kept), total_of(rows) + noise, kept
@@ -153,33 +143,21 @@ def test_a_recorded_draw_does_what_an_array_does(name, seed, shape, sampler):
     report = inspect_pair(fit, X, Y, samplers=True)
     assert report.violations == ()
     np.testing.assert_equal(report.runs[0].output, fit(X))
-    changed = draw()
-    with contextlib.suppress(TypeError, ValueError, IndexError):
-        operation(changed)
-    if np.array_equal(changed.ravel(), draw().ravel()) and name not in BY_FUNCTION:
-        assert [change.size for change in report.changes] == [0.75]
-        assert report.verdict == "nothing found"
-    else:
-        assert report.changes == ()
-        assert report.verdict == "cannot tell"
+    assert [change.size for change in report.changes] == [0.75]
+    assert report.verdict == "nothing found"
 
 
-def mirrored_entries(rows, rng):
-    noise = rng.laplace(size=2)
-    noise[1] = noise[0]
-    return np.array([rows.sum(), 1.0]) + noise
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_recorded_draw_cannot_be_changed(name):
+    """Noise that was changed has another distribution, and an entry may be exact."""
 
+    def fit(rows, rng):
+        return rows.sum() + CHANGES[name](rng.laplace(size=(2, 2)))
 
-def made_small(rows, rng):
-    noise = rng.laplace(size=1)
-    noise[:] *= 1e-6
-    return rows.sum(axis=0) + noise
-
-
-def made_less_in_part(rows, rng):
-    noise = rng.laplace(size=2) * 1e-6
-    np.multiply(noise, 1e6, out=noise, where=[True, False])
-    return np.array([1.0, rows.sum()]) + noise
+    fit(X, np.random.default_rng(0))
+    report = inspect_pair(fit, X, Y, samplers=True, epsilon=1.0)
+    assert isinstance(report.runs[0].error, ValueError)
+    assert (report.verdict, report.violations) == ("cannot tell", ())
 
 
 def added_in_part(rows, rng):
@@ -188,33 +166,10 @@ def added_in_part(rows, rng):
     return total
 
 
-def clipped_without_effect(rows, rng):
-    noise = rng.laplace(size=1)
-    np.clip(noise, -1e3, 1e3, out=noise)
-    return rows.sum(axis=0) + noise
-
-
-@pytest.mark.parametrize(
-    "fit",
-    [mirrored_entries, made_small, made_less_in_part, added_in_part, clipped_without_effect],
-)
-def test_noise_that_was_made_less_is_not_priced_as_it_was_drawn(fit):
-    """An entry or a difference is exact, the noise is too small, or it is bounded."""
-    report = inspect_pair(fit, X, Y, samplers=True, epsilon=1.0)
+def test_noise_on_some_entries_is_not_followed():
+    report = inspect_pair(added_in_part, X, Y, samplers=True, epsilon=1.0)
     assert report.verdict == "cannot tell"
     assert "added to nothing" in report.remarks[0]
-
-
-def doubled_by_a_function(rows, rng):
-    noise = rng.laplace(size=1)
-    np.multiply(noise, 2.0, out=noise)
-    return rows.sum(axis=0) + noise
-
-
-def test_a_multiple_in_its_own_place_is_the_same_draw():
-    report = inspect_pair(doubled_by_a_function, X, Y, samplers=True, epsilon=1.0)
-    assert report.verdict == "nothing found"
-    assert report.cost == 0.375
 
 
 def imaginary(rows, rng):
@@ -251,31 +206,18 @@ def added_in_place(rows, rng):
     return total
 
 
-def adding_in_place(rows, rng):
-    noise = rng.laplace(size=1)
-    noise += rows.sum(axis=0)
-    return noise
-
-
-def added_into_it(rows, rng):
-    noise = rng.laplace(size=1)
-    np.add(rows.sum(axis=0), noise, out=noise)
-    return noise
-
-
 def test_a_kept_draw_is_compared_by_its_numbers():
     report = inspect_pair(keeping, X, Y, samplers=True)
     assert report.verdict == "nothing found"
     assert len(report.changes) == 1
 
 
-@pytest.mark.parametrize("fit", [added_in_place, adding_in_place, added_into_it])
-def test_the_value_is_that_before_noise_in_place(fit):
-    report = inspect_pair(fit, X, Y, samplers=True, quiet=True)
+def test_the_value_is_that_before_noise_in_place():
+    report = inspect_pair(added_in_place, X, Y, samplers=True, quiet=True)
     (release,) = report.runs[0].releases
     assert release.value == 1.5
     assert report.runs[0].output == 1.5
-    (release,) = inspect_pair(fit, X, Y, samplers=True).runs[0].releases
+    (release,) = inspect_pair(added_in_place, X, Y, samplers=True).runs[0].releases
     assert release.released == release.value + release.noise
 
 
