@@ -25,10 +25,10 @@ class Change:
     Attributes
     ----------
     size : float
-        In the sensitivity's norm; for a sampler recorded by an adapter, in l1. NaN if the value or
-        the norm is not measured.
+        In the sensitivity's norm; for a sampler recorded by an adapter, in l1. NaN if the norm is
+        not measured.
     part : float
-        Relative to the stated sensitivity; for a sampler, to its scale.
+        Relative to the stated sensitivity; for a sampler, the sum of changes relative to scales.
     is_exact : bool
         Whether the values are whole numbers (fixed-point sums). Otherwise they are floats with
         their rounding as part of the change; the change of the floats is exact.
@@ -49,10 +49,9 @@ def change_of(
     first: RecordedRelease, second: RecordedRelease, relation: Neighbours | None
 ) -> Change:
     """Return the change of a release between two runs, compared with its statement."""
-    if first.value is None or second.value is None:
-        return Change()
     if first.measurement is None:
-        return _of_sampler(first, second)
+        size = float(np.abs(np.subtract(first.value, second.value, dtype=np.float64)).sum())
+        return Change(size, float(np.abs(units_moved(first, second)).sum()))
     sensitivity = getattr(first.measurement, "sensitivity", None)
     if sensitivity is None:
         return _of_smooth(first, second)
@@ -60,75 +59,63 @@ def change_of(
         return Change()
     steps = _steps(sensitivity.relation, relation)
     bound = steps * Fraction(sensitivity.value)
-    is_exact = isinstance(first.value, FixedPoint)
-    differences = _Differences(first, second)
-    size = differences.norm(sensitivity.norm)
+    moved = _moved(first, second)
+    length = math.hypot(*map(float, moved))
+    if sensitivity.norm == "l2":
+        size = length
+        over = sum((each * each for each in moved), Fraction(0)) - bound * bound
+        excess = over / (2 * bound)  # by the derivative, which has the sign of the exact excess
+    else:
+        sizes = list(map(abs, moved))
+        exact = sum(sizes, Fraction(0)) if sensitivity.norm == "l1" else max(sizes, default=0)
+        size, excess = float(exact), exact - bound
     stated = float(bound)
     problem, kind = "", ""
-    excess = differences.excess(sensitivity.norm, bound)
     if excess > 0:
         kind = "sensitivity"
         problem = f"{sensitivity.norm} change {size:.6g} where {stated:.6g} is stated"
-        problem += f" ({excess:.3g} more)" if excess < _SLIGHT * stated else ""
+        problem += f" ({float(excess):.3g} more)" if excess < _SLIGHT * stated else ""
     elif sensitivity.norm == "range" and getattr(first.measurement, "one_sided", False):
-        if differences.has_both_signs():
+        if any(each > 0 for each in moved) and any(each < 0 for each in moved):
             kind, problem = "sensitivity", "scores move in both directions where one is stated"
     elif isinstance(first.measurement, Laplace):
         scale = first.measurement.scale
-        mu = min(differences.norm("l2"), size) / scale  # both are rounded
+        mu = min(length, size) / scale  # both are rounded
         spent = laplace_rho(size / scale, mu) if size else 0.0
         rho = steps**2 * first.measurement.claimed.rho
         if spent > rho * (1.0 + PRICE_TOLERANCE):
             kind, problem = "price", f"rho {spent:.6g} where {rho:.6g} is charged"
+    is_exact = isinstance(first.value, FixedPoint)
     return Change(size, size / stated, is_exact, problem, kind)
 
 
-class _Differences:
-    """Weighted entries of a change: as floats at once, as fractions on request."""
+def units_moved(first: RecordedRelease, second: RecordedRelease) -> np.ndarray:
+    """Return changes of a sampler's entries in units of the noise, one for each noise value (m,).
 
-    def __init__(self, first, second):
-        self._values = [_parts(release.value) for release in (first, second)]
-        self._bits = first.value.bits if isinstance(first.value, FixedPoint) else None
-        self._weights = np.broadcast_to(
-            np.asarray(first.weight, dtype=np.float64), self._values[0].shape
-        ).ravel()
+    They are infinite or NaN if a value is, or if the noise has scale 0.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.subtract(first.value, second.value, dtype=np.float64)
+        moved = np.where(moved == 0.0, 0.0, moved / np.asarray(first.scale, dtype=np.float64))
+    shape = np.shape(first.released)
+    moved, noise = (np.broadcast_to(each, shape).ravel() for each in (moved, first.noise))
+    if np.size(first.noise) == moved.size:
+        return moved
+    return moved[np.unique(noise, return_index=True)[1]]
 
-    def norm(self, name):
-        ones, others = self._values
-        if self._bits is None:
-            moved = ones - others
-        else:
-            whole = np.asarray(ones.astype(object) - others.astype(object))  # may exceed 64 bits
-            moved = np.ldexp(whole.astype(float), -self._bits)
-        moved = np.abs(np.ravel(moved) * self._weights)
-        if name == "l1":
-            return math.fsum(moved)
-        return math.hypot(*moved) if name == "l2" else float(moved.max(initial=0.0))
 
-    def excess(self, name, bound):
-        """Return the excess of the norm over a bound; its sign is that of exact arithmetic."""
-        moved = self._fractions()
-        if name == "l1":
-            return float(sum(map(abs, moved), Fraction(0)) - bound)
-        if name == "l2":  # from the excess of the square, by the derivative if small
-            over = sum((each * each for each in moved), Fraction(0)) - bound * bound
-            return float(over / (2 * bound))
-        return float(max(map(abs, moved), default=Fraction(0)) - bound)
-
-    def has_both_signs(self):
-        moved = self._fractions()
-        return any(each > 0 for each in moved) and any(each < 0 for each in moved)
-
-    def _fractions(self):
-        ones, others = (value.ravel() for value in self._values)
-        places = np.flatnonzero(ones != others)
-        if self._bits is None:
-            exact = [Fraction(float(ones[i])) - Fraction(float(others[i])) for i in places]
-        else:
-            exact = [Fraction(int(ones[i]) - int(others[i]), 2**self._bits) for i in places]
-        return [
-            each * Fraction(float(self._weights[i])) for each, i in zip(exact, places, strict=True)
-        ]
+def _moved(first, second) -> list[Fraction]:
+    """Return the changes of all entries that differ, times their weights."""
+    ones, others = (_parts(release.value) for release in (first, second))
+    weights = np.broadcast_to(np.asarray(first.weight, dtype=np.float64), ones.shape).ravel()
+    places = np.flatnonzero(ones.ravel() != others.ravel())
+    pairs = [(ones.flat[i], others.flat[i]) for i in places]
+    if isinstance(first.value, FixedPoint):
+        unit = 2**first.value.bits
+        exact = [Fraction(int(one) - int(other), unit) for one, other in pairs]
+    else:
+        exact = [Fraction(float(one)) - Fraction(float(other)) for one, other in pairs]
+    return [each * Fraction(float(weights[i])) for each, i in zip(exact, places, strict=True)]
 
 
 def _parts(value):
@@ -159,13 +146,3 @@ def _of_smooth(first, second):
         return Change(part=moved / beta)
     problem = f"the logarithm of its smooth bound moves by {moved:.6g} where {beta:.6g} is stated"
     return Change(moved, moved / beta, problem=problem, kind="sensitivity")
-
-
-def _of_sampler(first, second):
-    """Return the change of a sampler's value before noise, in l1 and in units of its scale."""
-    ones, others = (np.asarray(release.value, dtype=np.float64) for release in (first, second))
-    if ones.shape != others.shape:
-        return Change()
-    size = float(np.abs(ones - others).sum())
-    scale = float(np.max(first.scale)) if np.size(first.scale) else math.nan
-    return Change(size, size / scale if scale > 0 else math.nan)

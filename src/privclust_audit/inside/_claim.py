@@ -11,6 +11,7 @@ import numpy as np
 
 from privclust.privacy.gaussian_delta import is_private
 from privclust.privacy.measurements import PRICE_TOLERANCE
+from privclust_audit.inside._changes import units_moved
 from privclust_audit.inside._outputs import is_estimator
 from privclust_audit.inside._recorder import RecordedRelease
 
@@ -49,7 +50,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
     releases are in the output, this is exactly the loss on this pair. Otherwise, such as when only
     the largest answer is output, the loss may be smaller, which no two runs show.
     """
-    changes = [_changes(one, other) for one, other in pairs]
+    changes = [units_moved(one, other) for one, other in pairs]
     moved = [np.abs(each[each != 0.0]) for each in changes]
     names = {one.mechanism for (one, _), each in zip(pairs, moved, strict=True) if each.size}
     told = all(_comes_out(one, output) for one, _ in pairs)
@@ -101,21 +102,6 @@ def known_noise(
             return
         if one.noise is not None and np.size(one.noise) and np.array_equal(one.noise, other.noise):
             yield one
-
-
-def _changes(one: RecordedRelease, other: RecordedRelease) -> np.ndarray:
-    """Return changes of entries in units of their noise, one for each noise value (m,)."""
-    if one.value is None or other.value is None:
-        return np.array([np.nan])
-    shape = np.shape(one.released)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.asarray(one.value, dtype=float) - np.asarray(other.value, dtype=float)
-        moved = np.where(moved == 0.0, 0.0, moved / np.asarray(one.scale, dtype=float))
-    moved = np.broadcast_to(moved, shape).ravel()
-    if one.noise is None or np.size(one.noise) == moved.size:
-        return moved
-    noise = np.broadcast_to(one.noise, shape).ravel()
-    return moved[np.unique(noise, return_index=True)[1]]
 
 
 def _comes_out(release: RecordedRelease, output: Any) -> bool:

@@ -44,9 +44,9 @@ class RecordedRelease:
     mechanism : str
         Its name.
     scale : float or ndarray
-        Scale of the noise; NaN if it is not known.
-    value : FixedPoint, ndarray or None
-        The value before noise, a copy; None if it is not known.
+        Scale of the noise.
+    value : FixedPoint or ndarray
+        The value before noise, a copy.
     weight : float or ndarray
         Factor of the value before its change is measured.
     released : object
@@ -61,7 +61,7 @@ class RecordedRelease:
     measurement: Measurement | None
     mechanism: str
     scale: Any
-    value: FixedPoint | np.ndarray | None
+    value: FixedPoint | np.ndarray
     weight: Any
     released: Any
     where: str
@@ -72,7 +72,7 @@ class RecordedRelease:
         """Shape and type of the value, as text."""
         if isinstance(self.value, FixedPoint):
             return f"{self.value.shape}, multiples of 2^-{self.value.bits}"
-        return "unknown" if self.value is None else f"{self.value.shape}, {self.value.dtype}"
+        return f"{self.value.shape}, {self.value.dtype}"
 
     def differs(self, other: RecordedRelease) -> str:
         """Return differences of two releases that must not depend on data; empty if none."""
@@ -277,19 +277,12 @@ def _from(recorder, name):
 def _copied(value):
     if isinstance(value, FixedPoint):
         return FixedPoint(value.integers.copy(), value.bits)
-    if isinstance(value, (np.ndarray, list, tuple)):
-        return np.array(value)
-    return value
+    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def _without_noise(measurement, value, result):
     """Return the release for noise 0, in the same form."""
-    if value is None:
-        return result
     if measurement is None:
-        is_plain = isinstance(result, np.ndarray | np.floating)
-        if not is_plain:
-            return result
         return np.broadcast_to(value, np.shape(result)).astype(np.asarray(result).dtype)[()]
     if isinstance(result, int):  # the most likely candidate
         return int(np.argmax(value))
@@ -299,7 +292,7 @@ def _without_noise(measurement, value, result):
 def _other_noise(one, other):
     """Return the numbers in which the noise differs; a smooth bound may depend on the data."""
     if one.measurement is None or other.measurement is None:
-        same = np.array_equal(one.scale, other.scale, equal_nan=True)
+        same = np.array_equal(one.scale, other.scale)
         return [] if one.measurement is other.measurement and same else ["scale"]
     names = [each.name for each in fields(one.measurement)]
     if hasattr(one.measurement, "beta"):
