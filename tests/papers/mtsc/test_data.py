@@ -218,4 +218,13 @@ def test_settings_on_unseen_data_are_those_that_were_frozen_before():
     }
     experiments = load_yaml("config/papers/mtsc/paper.yaml")["experiments"]
     assert experiments["mtsc_unseen"]["methods"] == frozen
-    assert experiments["mtsc_hopkins155"]["methods"] == frozen
+    seen = experiments["mtsc_hopkins155"]["methods"]
+    assert {**seen, "sbl": frozen["sbl"]} == frozen  # SBL: next test
+
+
+def test_sbl_has_the_settings_of_mtsc_on_seen_motions():
+    """SBL is MTSC without shared priors: a comparison of the two changes nothing else."""
+    experiments = load_yaml("config/papers/mtsc/paper.yaml")["experiments"]
+    methods = experiments["mtsc_hopkins155"]["methods"]
+    mtsc, sbl = (m(**methods[m.__name__.lower()]["params"]).get_params() for m in (MTSC, SBL))
+    assert sbl == {name: value for name, value in mtsc.items() if name != "weight_penalty"}
