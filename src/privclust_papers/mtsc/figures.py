@@ -55,6 +55,7 @@ _OF_BLOCKS = {
     "active_rows": "active rows per point of a block",
     "off_block_energy": "share of energy off the blocks",
     "connectivity": "connectivity within a motion",
+    "effective_entries": "active entries of a column",
 }
 _OF_UNSEEN = ("segmentation_error", "l2_error", "l1_error")
 _OF_DESCENTS = {

@@ -159,7 +159,8 @@ def test_settings_are_drawn_with_their_means_and_intervals(motions):
 def test_figure_2_is_compared_with_ssc(motions):
     trials = motions.trials["e"]
     rng = np.random.default_rng(2)
-    more = {name: rng.random(len(trials)) for name in ("off_block_energy", "connectivity")}
+    names = ("off_block_energy", "connectivity", "effective_entries")
+    more = {name: rng.random(len(trials)) for name in names}
     rows = np.where(trials["method"] == "mtsc", 0.25, 1.0)
     trials = trials.assign(active_rows=rows, **more)
     results = dataclasses.replace(motions, target="mtsc_blocks", trials={"e": trials})
