@@ -8,7 +8,6 @@ import pytest
 from matplotlib.colors import same_color
 
 from privclust_papers.dpsc import figures as dpsc
-from privclust_papers.dpsc.metrics import distance_of_random
 from privclust_papers.pipeline.plan import styles_in
 from privclust_papers.report.drawing.style import Results, styles_of
 from privclust_papers.settings.config import load_yaml
@@ -290,7 +289,6 @@ def test_tables_have_every_method_metric_and_point():
 def test_the_condition_of_the_theorem_is_shown():
     # 2 D / sqrt(m) with D = 45 and m = 5000 / 18, rounded down
     assert dpsc._condition(5000, 3, 5, 3) == pytest.approx(90 / np.sqrt(277))
-    assert distance_of_random(5, 50, 9) == pytest.approx(np.sqrt(2 * 5 * 9 * (1 - 9 / 50)))
     figure = standard("fig2").figure
     assert figure.axes[0].get_title("left").endswith("2D/√m = 5.41")
     assert figure.axes[2].get_title("left").endswith("2D/√m = 2,598")
