@@ -76,8 +76,9 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     and ``shown_labels``. Numbers: ``recall_8_<t>``; ``gap_5`` and ``gap_7``, the distance of
     Recall@8 to that of the last iterate; ``gain``, the last minus that of the random start;
     ``rises``, the number of steps at which the objective increases by more than rounding;
-    ``separation_<t>`` and ``locality_<t>`` of iterates 0 to 3; ``unseparated`` and ``unlocal``, the
-    value of the start minus that of iterate 3.
+    ``separation_<t>`` and ``locality_<t>`` of iterates 0 to 3; ``separation_gain`` and
+    ``locality_gain``, the value of iterate 3 minus that of the start, and their negatives
+    ``unseparated`` and ``unlocal``.
     """
     recalls = (outputs["ranks"] < 8).mean(axis=1)
     objectives = outputs["objectives"]
@@ -86,7 +87,8 @@ def evaluate_iterates(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dic
     values |= {f"gap_{t}": float(abs(recalls[t] - recalls[-1])) for t in (5, 7) if t < len(recalls)}
     for name, short in (("separation", "unseparated"), ("locality", "unlocal")):
         values |= {f"{name}_{t}": float(value) for t, value in enumerate(outputs[name])}
-        values[short] = float(outputs[name][0] - outputs[name][-1])
+        values[f"{name}_gain"] = float(outputs[name][-1] - outputs[name][0])
+        values[short] = -values[f"{name}_gain"]
     return values | {
         "gain": float(recalls[-1] - recalls[0]),
         "rises": float((np.diff(objectives) > rounding).sum()),

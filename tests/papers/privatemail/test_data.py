@@ -404,7 +404,7 @@ def test_metrics_of_iterates():
     assert (values["recall_8_0"], values["recall_8_10"]) == (0.25, 1.0)
     assert (values["gap_5"], values["gap_7"]) == (0.5, 0.25)
     assert (values["separation_3"], values["locality_0"]) == (0.4, 0.5)
-    assert values["unseparated"] == pytest.approx(-0.3)
+    assert values["unseparated"] == -values["separation_gain"] == pytest.approx(-0.3)
     assert values["unlocal"] == pytest.approx(0.3)
     assert values["rises"] == 1  # from -3 to -2.9; equal values are no rise
     assert values["objective"][[0, -1]].tolist() == pytest.approx([-1.0, -5.0])
