@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from privclust.metrics import segmentation_error, wasserstein_distance
-from privclust.synthetic.subspaces import subspace_mixture
 from privclust_papers.report.verdicts import (
     CONSISTENT,
     NOT_REPRODUCED,
@@ -26,7 +25,6 @@ TEXT = README.read_text()
 FLAT = " ".join(TEXT.split())
 EXAMPLES = ROOT / "docs/examples.md"  # those of the other kinds of data
 PYTHON = re.compile(r"```python\n(.*?)```", re.S)
-COMMANDS, MOMENTS = ROOT / "docs/command.md", ROOT / "docs/methods/moment_subspace_clustering.md"
 
 
 def check_kmeans(found):
@@ -210,32 +208,6 @@ def test_what_the_readme_links_to_is_there():
         assert not anchor or anchor in {heading.lower().replace(" ", "-") for heading in headings}
 
 
-def run_commands_of(page, command, records_of_day):
-    """Write two days' records and run the sketches and the decoding of a page on them."""
-    pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
-    text = page.read_text(encoding="utf-8").replace("\\\n", "")
-    lines = re.findall(r"^privclust (?:sketch|decode) .*$", text, re.M)
-    assert [line.split()[1] for line in lines] == ["sketch", "sketch", "decode"]
-    for day, records in enumerate(records_of_day, start=1):
-        columns = [f"a{j}" for j in range(records.shape[1])]
-        pd.DataFrame(records, columns=columns).to_csv(f"day{day}.csv", index=False)
-    for line in lines:
-        code, _, err = command(*shlex.split(line)[1:])
-        assert code == 0, err
-
-
-def test_commands_of_the_page_of_commands_find_the_clusters(command_in_folder):
-    rng = np.random.default_rng(0)
-    days = [
-        rng.normal(rng.choice([-4.0, 0.0, 4.0], size=(10_000, 1)), 1.0, (10_000, 2))
-        for _ in range(2)
-    ]
-    run_commands_of(COMMANDS, command_in_folder, days)
-    centers = pd.read_csv("centers.csv").sort_values("x1")
-    expected = np.repeat([[-4.0], [0.0], [4.0]], 2, axis=1)
-    assert np.abs(centers[["x1", "x2"]].to_numpy() - expected).max() < 0.5
-
-
 def test_the_readmes_command_leads_to_a_report(command_in_folder):
     pytest.importorskip("opendp", reason="noise for release needs the extra privclust[secure]")
     rng = np.random.default_rng(0)
@@ -255,14 +227,6 @@ def test_the_readmes_command_leads_to_a_report(command_in_folder):
     assert (off < 6 * errors).all()
     assert (errors < 0.03 * np.array(expected)).all()  # three per cent is still a useful center
     assert "one group" in Path("out/report.html").read_text()
-
-
-def test_commands_of_the_page_of_moments_find_the_subspaces(command_in_folder):
-    X, _, truth = subspace_mixture(20_000, 3, 5, 2, np.random.default_rng(0), noise=0.05)
-    run_commands_of(MOMENTS, command_in_folder, np.split(X, 2))
-    vectors = pd.read_csv("bases.csv").filter(regex="^x").to_numpy()
-    bases = vectors.reshape(3, 2, 5).transpose(0, 2, 1)
-    assert wasserstein_distance(bases, truth) < 0.2  # at random about 2.6
 
 
 def test_the_audit_of_the_readme_convicts_half_the_noise(command_in_folder, monkeypatch):

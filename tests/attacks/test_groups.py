@@ -1,10 +1,8 @@
 """Attacks on fits and files of groups of rows, such as persons."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from privclust.core.second_moments import second_moments, unit
@@ -110,26 +108,3 @@ def test_quotients_that_are_rounded():
         pairs = zip(exactly(moments(first)), exactly(moments(second)), strict=True)
         worst = max(worst, sum((a - b) ** 2 for a, b in pairs))
     assert 1.99 < worst <= 2
-
-
-@pytest.mark.attack(
-    claim="`privclust sketch --groups`: no printed text shows how many rows a person has.",
-    before="The promise held; the option is new.",
-    now="The same text for 1 row and for 3,000 rows.",
-)
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_numbers_of_rows_in_messages(command_in_folder, neighbours):
-    rng, printed = np.random.default_rng(0), []
-    frame = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["x", "y"])
-    frame["who"] = rng.integers(100, size=300)
-    one = pd.DataFrame({"x": [0.5], "y": [0.5], "who": [-1]})
-    for n in (1, 3000):
-        pd.concat([frame, *[one] * n]).to_csv("x.csv", index=False)
-        options = ("--frequencies", "20", "--variance", "1", "--seed", "1", "--force")
-        private = ("--epsilon", "1", "--neighbours", neighbours, "--seed-noise", "3")
-        command = ("sketch", "x.csv", "--groups", "who", "-o", "s.h5", *options, *private)
-        code, _, err = command_in_folder(*command)
-        assert code == 0
-        assert Path("s.h5").exists()
-        printed.append(err)
-    assert printed[0] == printed[1]

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 
 from privclust.command import main
+from privclust.preprocessing import TableEncoder
 from privclust.privacy import Budget, BudgetError
+from privclust.sketches import Sketch, draw_frequencies
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("pyarrow")
 
 ROOT = Path(__file__).parents[2]
 DECLARED = ("--bounds", "x=0:10", "y=0:10")
-DRAWN = (*DECLARED, "--frequencies", "60", "--variance", "0.1", "--seed", "1")
 PRIVATE = ("--epsilon", "1", "--delta", "1e-6")
 
 
@@ -31,19 +32,21 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     rows = rng.normal(0, 0.5, (2000, 2)) + np.array([[3, 3], [7, 7]])[rng.integers(2, size=2000)]
     np.savetxt("t.csv", rows, delimiter=",", header="x,y", comments="")
-    assert main(["sketch", "t.csv", *DRAWN, "-o", "s.h5"]) == 0
+    encoder = TableEncoder({"x": (0, 10), "y": (0, 10)})
+    frequencies = draw_frequencies(2, 60, variance=0.1, random_state=1)
+    Sketch.of_table("t.csv", frequencies, encoder=encoder).save("s.h5")
     return tmp_path
 
 
 def run(*arguments, **environment):
-    """Run the command in a process of its own; return code, output and errors."""
+    """Run the command in a process of its own; return code and errors."""
     command = [sys.executable, "-m", "privclust.command", *map(str, arguments)]
     known = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
-    done = subprocess.run(command, env=known, capture_output=True, text=True)
-    return done.returncode, done.stdout, done.stderr
+    done = subprocess.run(command, env=known, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stderr
 
 
-DECODE = ("decode", "s.h5", "--clusters", "2", "--seed", "1")
+DECODE = ("decode", "s.h5", "--clusters", "2", "--seed", "1", "-o")
 
 
 @pytest.mark.attack(
@@ -65,9 +68,8 @@ def test_a_folder_that_cannot_be_flushed(folder, monkeypatch, code):
     monkeypatch.setattr(os, "fsync", fsync)
     budget = Budget.open("ledger.json", epsilon=2, delta=1e-6)
     how = (*PRIVATE, "--budget", "ledger.json")
-    assert main(["sketch", "t.csv", *DRAWN, *how, "-o", "p.h5"]) == 0
-    assert main(["decode", "p.h5", "--clusters", "2", "--report", "out"]) == 0
-    assert main(["cluster", "t.csv", *DECLARED, *PRIVATE, "-o", "of_cluster"]) == 0
+    assert main([*DECODE, "out"]) == 0
+    assert main(["cluster", "t.csv", *DECLARED, *how, "-o", "of_cluster"]) == 0
     assert (Path("out/report.html").exists(), budget.spent > 0.9) == (True, True)
     assert Path("of_cluster/report.html").exists()
 
@@ -87,10 +89,9 @@ def test_a_disk_that_refuses_files(folder, monkeypatch, capsys, step):
 
     target = (os, "fsync") if step == "fsync" else (Path, "replace")
     monkeypatch.setattr(*target, refused)
-    for command in (("sketch", "t.csv", *DRAWN), ("cluster", "t.csv", *DECLARED)):
-        how = (*PRIVATE, "--budget", "ledger.json", "-o", f"{command[0]}.h5")
-        assert main([*command, *how]) == 1
-        assert "cannot be written (Input/output error)" in capsys.readouterr().err
+    how = (*PRIVATE, "--budget", "ledger.json", "-o", "out")
+    assert main(["cluster", "t.csv", *DECLARED, *how]) == 1
+    assert "cannot be written (Input/output error)" in capsys.readouterr().err
     assert budget.spent == 0.0
 
 
@@ -112,15 +113,29 @@ def test_a_disk_without_locks(tmp_path, monkeypatch):
         _ = budget.spent
 
 
+SKETCH = """
+import sys
+import numpy as np
+from privclust.sketches import Sketch
+Sketch.of(np.ones((50, 2)), np.ones((2, 3))).save(sys.argv[1])
+"""
+
+
+def sketched(path, **environment):
+    """Sketch rows in a process of its own; return its code and errors."""
+    known = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
+    command = [sys.executable, "-c", SKETCH, path]
+    done = subprocess.run(command, env=known, stderr=subprocess.PIPE, text=True)
+    return done.returncode, done.stderr
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """A folder of loops that were compiled, and what decodes by them."""
+    """A folder of loops that were compiled, and a sketch that was made by them."""
     folder = tmp_path_factory.mktemp("compiled")
-    np.savetxt(folder / "t.csv", np.ones((50, 2)), delimiter=",", header="x,y", comments="")
-    task = ("sketch", folder / "t.csv", *DRAWN, "--force", "-o")
-    code, _, err = run(*task, folder / "s.h5", NUMBA_CACHE_DIR=str(folder / "cache"))
+    code, err = sketched(folder / "s.h5", NUMBA_CACHE_DIR=str(folder / "cache"))
     assert code == 0, err
-    return folder, task
+    return folder
 
 
 @pytest.mark.slow
@@ -131,17 +146,16 @@ def compiled(tmp_path_factory):
 )
 @pytest.mark.parametrize(("suffix", "kept"), [(".nbi", 0), (".nbc", 100)])
 def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
-    folder, task = compiled
-    cache = shutil.copytree(folder / "cache", tmp_path / "cache")
+    cache = shutil.copytree(compiled / "cache", tmp_path / "cache")
     damaged = list(cache.rglob(f"*{suffix}"))
     assert damaged
     for path in damaged:
         path.write_bytes(path.read_bytes()[:kept])
     for number in range(2):
-        code, _, err = run(*task, tmp_path / f"{number}.h5", NUMBA_CACHE_DIR=str(cache))
+        code, err = sketched(tmp_path / f"{number}.h5", NUMBA_CACHE_DIR=str(cache))
         assert code == 0, err
         assert ("compiles its loops" in err) == (number == 0)
-        assert (tmp_path / f"{number}.h5").read_bytes() == (folder / "s.h5").read_bytes()
+        assert (tmp_path / f"{number}.h5").read_bytes() == (compiled / "s.h5").read_bytes()
 
 
 @pytest.mark.slow
@@ -151,14 +165,13 @@ def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
     now="One warning, and each process compiles again.",
 )
 def test_no_place_for_compiled_loops(compiled, tmp_path):
-    folder, task = compiled
     (tmp_path / "file").touch()
     place = str(tmp_path / "file" / "cache")
     settings = {"NUMBA_CACHE_DIR": place, "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
-    code, _, err = run(*task, tmp_path / "s.h5", **settings)
+    code, err = sketched(tmp_path / "s.h5", **settings)
     assert code == 0, err
     assert err.count("compiled loops cannot be kept") == 1
-    assert (tmp_path / "s.h5").read_bytes() == (folder / "s.h5").read_bytes()
+    assert (tmp_path / "s.h5").read_bytes() == (compiled / "s.h5").read_bytes()
 
 
 HOSTILE = """
@@ -179,17 +192,17 @@ lines.linewidth: 9
 )
 def test_a_hostile_matplotlibrc(folder):
     Path("matplotlibrc").write_text(HOSTILE)
-    assert run(*DECODE, "--report", "usual", MATPLOTLIBRC=os.devnull)[0] == 0
+    assert run(*DECODE, "usual", MATPLOTLIBRC=os.devnull)[0] == 0
     settings = {"MATPLOTLIBRC": str(folder / "matplotlibrc")}
     settings["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
-    code, _, err = run(*DECODE, "--report", "hostile", **settings)
+    code, err = run(*DECODE, "hostile", **settings)
     assert code == 0, err
     names = sorted(os.listdir("usual"))
     same, others, _ = filecmp.cmpfiles("usual", "hostile", names, shallow=False)
     assert len(same) == len(names) - 1
-    assert others == ["report.html"]  # its last line says --report usual, or hostile
+    assert others == ["report.html"]  # its last line says -o usual, or hostile
     usual, hostile = (Path(name, "report.html").read_text() for name in ("usual", "hostile"))
-    assert hostile.replace("--report hostile", "--report usual") == usual
+    assert hostile.replace("-o hostile", "-o usual") == usual
 
 
 @pytest.mark.attack(
@@ -204,7 +217,7 @@ def test_a_picture_that_cannot_be_drawn(folder, monkeypatch, capsys):
         raise RuntimeError("no fonts")
 
     monkeypatch.setattr("privclust.report.written.picture", broken)
-    assert main([*DECODE, "--report", "out"]) == 0
+    assert main([*DECODE, "out"]) == 0
     assert "no picture: RuntimeError: no fonts" in capsys.readouterr().err
     assert not Path("out/clusters.svg").exists()
     assert "<table>" in Path("out/report.html").read_text()
@@ -218,31 +231,30 @@ def test_a_picture_that_cannot_be_drawn(folder, monkeypatch, capsys):
     now="The results without messages, or one line that states the remedy.",
 )
 def test_processes_without_standard_error_home_or_folder(folder):
-    usual = run(*DECODE)
-    assert usual[0] == 0
+    assert run(*DECODE, "usual")[0] == 0
     command = [sys.executable, "-m", "privclust.command", *DECODE]
     known = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     closed = subprocess.run(
-        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *command],
+        ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *command, "closed"],
         env=known,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert (closed.returncode, closed.stdout) == (0, usual[1])
+    assert (closed.returncode, closed.stdout) == (0, "")
     homeless = {name: value for name, value in known.items() if name != "HOME"}
-    done = subprocess.run(command, env=homeless, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, usual[1])
+    assert subprocess.run([*command, "homeless"], env=homeless).returncode == 0
+    for folder_of in ("closed", "homeless"):
+        assert filecmp.cmp("usual/centers.csv", f"{folder_of}/centers.csv", shallow=False)
     gone = folder / "gone"
     gone.mkdir()
     script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
-    arguments = [sys.executable, "-m", "privclust.command", "decode", str(folder / "s.h5")]
     done = subprocess.run(
-        ["/bin/sh", "-c", script, "sh", str(gone), *arguments, "--clusters", "2"],
+        ["/bin/sh", "-c", script, "sh", str(gone), *command, "out"],
         env=known,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 1
     assert "the working folder is gone" in done.stderr
-    code, _, err = run(*DECODE, NUMBA_DISABLE_JIT="1")
+    code, err = run(*DECODE, "out", NUMBA_DISABLE_JIT="1")
     assert (code, "unset NUMBA_DISABLE_JIT" in err) == (1, True)

@@ -3,7 +3,6 @@
 import pickle
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -212,23 +211,3 @@ class _Stated:
 
     def __getattr__(self, name):
         return getattr(self._whole, name)
-
-
-@pytest.mark.attack(
-    claim="privclust decode --subspaces: each record counts once.",
-    before="The promise held.",
-    now="Refused: one file given twice, by name, by a link or as a copy of its content.",
-)
-def test_a_moment_sketch_that_is_given_twice(command_in_folder):
-    np.save("x.npy", np.random.default_rng(0).standard_normal((200, 3)))
-    options = ("--subspaces", "--epsilon", "1", "--delta", "1e-6")
-    assert command_in_folder("sketch", "x.npy", "-o", "a.h5", *options)[0] == 0
-    Path("b.h5").write_bytes(Path("a.h5").read_bytes())
-    Path("c.h5").symlink_to("a.h5")
-    for twin in ("a.h5", "./a.h5", "b.h5", "c.h5"):
-        code, out, err = command_in_folder(
-            "decode", "a.h5", twin, "--subspaces", "--clusters", "2", "--dimension", "1"
-        )
-        assert code in (1, 2)
-        assert out == ""
-        assert "twice" in err

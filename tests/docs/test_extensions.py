@@ -121,7 +121,7 @@ def test_pages_for_newcomers_say_what_they_print(name):
 def test_every_option_of_every_command_is_in_its_section():
     command = import_module("command")
     named = dict(command.commands(parser()))
-    assert {"sketch", "decode", "plan", "audit"} <= set(named)
+    assert {"cluster", "decode", "plan", "audit"} <= set(named)
     for name, of_command in named.items():
         section = command.section("privclust", name, of_command)
         text = section.astext()

@@ -161,4 +161,4 @@ def test_it_fits_with_five_packages_beside_it(run):
 def test_its_command_says_how_it_is_used(run):
     done = run("import runpy; runpy.run_module('privclust', run_name='__main__')", "--help")
     assert done.returncode == 0, done.stderr
-    assert {"sketch", "audit"} <= set(done.stdout.split())
+    assert {"cluster", "audit"} <= set(done.stdout.split())

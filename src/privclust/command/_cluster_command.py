@@ -19,12 +19,11 @@ from privclust.command._declared_columns import (
 )
 from privclust.command.arguments import (
     add_command,
-    add_epsilon_and_delta,
-    add_groups,
-    add_ledger,
     add_neighbours,
     names,
     number,
+    positive_number,
+    probability,
     seed,
     size,
 )
@@ -88,12 +87,23 @@ def _add_columns(add) -> None:
         help="find the bounds of numeric columns without declared bounds, with this share of the "
         "budget; default: 0.1. It is spent even if a ledger then refuses the clusters",
     )
-    add_groups(add)
+    add(
+        "--groups",
+        metavar="NAME",
+        help="column that identifies the person of each row (such as a customer): all rows of a "
+        "person are protected together, and count as one record, their mean, for any number of "
+        "rows",
+    )
 
 
 def _add_privacy(add) -> None:
-    delta = "well below one over the number of records, such as 1e-6; 0 needs far more noise"
-    add_epsilon_and_delta(add, required=False, delta=delta)
+    add("--epsilon", type=positive_number, metavar="E", help="in nats")
+    add(
+        "--delta",
+        type=probability,
+        metavar="D",
+        help="well below one over the number of records, such as 1e-6; 0 needs far more noise",
+    )
     add_neighbours(add)
     add(
         "--seed",
@@ -102,7 +112,7 @@ def _add_privacy(add) -> None:
         help="seed, also of the noise. For reproduction ONLY: anyone with the seed can remove the "
         "noise",
     )
-    add_ledger(add)
+    add("--budget", metavar="FILE", help="ledger to charge (privclust.privacy.Budget.open)")
 
 
 def _share(text: str) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from privclust.command.arguments import add_delimiter
+from privclust.command.arguments import delimiter
 
 MISSING_SHARE = 0.02  # docs/table.md states its budget and error
 
@@ -37,7 +37,12 @@ def _items(text: str) -> list[str]:
 
 
 def add_notation(add) -> None:
-    add_delimiter(add)
+    add(
+        "--delimiter",
+        type=delimiter,
+        metavar="C",
+        help="character between the fields of CSV files, or 'tab'; default: ,",
+    )
     add("--decimal", default=".", metavar="C", help="decimal mark in text files; default: .")
     add("--thousands", default="", metavar="C", help="thousands separator in text files")
     add(
@@ -109,7 +114,6 @@ def part_of_budget(epsilon: float, delta: float | None, share: float) -> tuple[f
 
 def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
     """Return declarations of columns, in order, and the columns with private bounds."""
-    finds_bounds = hasattr(args, "private_bounds")
     bounds, categories = args.bounds or {}, args.categories or {}
     for name in bounds:
         if name in categories:
@@ -124,14 +128,14 @@ def declared_columns(args) -> tuple[dict[str, Any], list[str]]:
             args.usage_error(f"column {name!r} is declared but not among --columns")
     declared = {name: _ends(args, name, bounds, categories) for name in columns}
     unknown = [name for name, ends in declared.items() if ends is None]
-    if unknown and not (finds_bounds and args.private_bounds is not None):
-        finding = ", or let --private-bounds spend a part of epsilon on finding bounds"
+    if unknown and args.private_bounds is None:
         args.usage_error(
             f"column {unknown[0]!r} has no --bounds or --categories: give the widest plausible "
-            f"ones for anyone{finding if finds_bounds else ''}. Categories are not taken from the "
-            "table: one that a single person has would identify that person"
+            "ones for anyone, or let --private-bounds spend a part of epsilon on finding bounds. "
+            "Categories are not taken from the table: one that a single person has would identify "
+            "that person"
         )
-    if finds_bounds and args.private_bounds is not None and not unknown:
+    if args.private_bounds is not None and not unknown:
         args.usage_error("--private-bounds: all columns have bounds; its budget would be wasted")
     return declared, unknown
 

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from types import ModuleType
 
 from privclust import __version__
-from privclust.command import _cluster_command, _decode_command, _plan_command, _sketch_command
+from privclust.command import _cluster_command, _decode_command, _plan_command
 from privclust.command.arguments import Parser
 from privclust.command.running import run
 
@@ -40,6 +40,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _commands() -> Iterator[ModuleType]:
-    yield from (_cluster_command, _sketch_command, _decode_command, _plan_command)
+    yield from (_cluster_command, _decode_command, _plan_command)
     for entry in sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name):
         yield entry.load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from privclust.core.printable import printable
@@ -26,14 +26,6 @@ def add_command(
     )
     parser.set_defaults(run=run, usage_error=parser.error)
     return parser
-
-
-def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Exit with a usage error if one of these options is given; `why` follows the option."""
-    for name in names:
-        value = getattr(args, name)
-        if value is not None and value is not False:
-            args.usage_error(f"--{name.replace('_', '-')} {why}")
 
 
 def number(text: str) -> float:
@@ -98,47 +90,13 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
-def add_delimiter(add: Callable[..., Any]) -> None:
-    """Add the delimiter of fields."""
-    add(
-        "--delimiter",
-        type=delimiter,
-        metavar="C",
-        help="character between the fields of CSV files, or 'tab'; default: ,",
-    )
-
-
-def add_groups(add: Callable[..., Any], more: str = "") -> None:
-    """Add the column that identifies persons."""
-    add(
-        "--groups",
-        metavar="NAME",
-        help="column of CSV and Parquet files that identifies the person of each row (such as a "
-        "customer): all rows of a person are protected together, and count as one record, their "
-        f"mean, for any number of rows{more}",
-    )
-
-
-def add_neighbours(
-    add: Callable[..., Any], more: str = "", default: str | None = "replace_one"
-) -> None:
-    """Add ``--neighbours``; `more` is appended to the help of ``add_remove``."""
+def add_neighbours(add: Callable[..., Any]) -> None:
+    """Add ``--neighbours``."""
     add(
         "--neighbours",
         choices=("replace_one", "add_remove"),
-        default=default,
+        default="replace_one",
         type=lambda name: name.replace("-", "_"),
         help="protect one record's values (replace_one, the default; the number of rows is public, "
-        f"unless persons are protected), or whether it is present at all (add_remove{more})",
+        "unless persons are protected), or whether it is present at all (add_remove)",
     )
-
-
-def add_epsilon_and_delta(add: Callable[..., Any], *, required: bool, delta: str) -> None:
-    """Add the budget; `delta` is its help."""
-    add("--epsilon", type=positive_number, metavar="E", required=required, help="in nats")
-    add("--delta", type=probability, metavar="D", required=required, help=delta)
-
-
-def add_ledger(add: Callable[..., Any]) -> None:
-    """Add ``--budget``: the ledger from which releases are charged."""
-    add("--budget", metavar="FILE", help="ledger to charge (privclust.privacy.Budget.open)")

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from privclust.command import main
 from privclust.decoding import Moments, decode, decoding_summary, standard_errors
 from privclust.decoding._moments import estimate_moments
 from privclust.decoding._seed import decoding_generator
@@ -319,30 +318,6 @@ def test_warns_where_unknowns_outnumber_features():
     decode(sketch_of(X, m=9), 3, random_state=0)
     with pytest.warns(UserWarning, match=r"8 frequencies: take at least 9, better 60"):
         checked(decode(sketch_of(X, m=8), 3, random_state=0), 3)
-
-
-# --- the command -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("private", [False, True])
-def test_command_decodes_a_file(tmp_path, capsys, private):
-    """The centers are those of the library, to the last digit."""
-    sketch = sketch_of(three_groups(), variance=9.0)
-    if private:
-        sketch = release(sketch, 5.0, neighbours="add_remove", random_state=0)
-    path = tmp_path / "s.h5"
-    sketch.save(path)
-    options = ["--clusters", "3", "--bounds", "-12", "12", "--seed", "4"]
-    assert main(["decode", str(path), *options]) == 0
-    out, err = capsys.readouterr()
-    expected = decode(sketch, 3, bounds=(-12, 12), random_state=4)
-    rows = [line.split(",") for line in out.splitlines()[1:]]
-    if private:
-        assert [row.pop() == "yes" for row in rows] == list(expected.is_detected)
-    found = np.array(rows, dtype=float)
-    np.testing.assert_array_equal(found, np.column_stack([expected.centers, expected.weights]))
-    assert ("NOT private" in err) != private
-    assert ("5-differential privacy (add-remove" in err) == private
 
 
 # --- what is said of it ---------------------------------------------------------------------------
