@@ -1,7 +1,7 @@
 """Deep features of images, raw pixels for comparison, and their files.
 
 `extract_features` runs EfficientNet-Lite or ResNet-50 on onnxruntime (the extra ``images``);
-`cache_features` does so once for a data set, and a user's own features load by `load_features`.
+`save_features` and `load_features` are for files of features, also of a user's own.
 Names listed in the stub next to this file are imported at first use.
 """
 

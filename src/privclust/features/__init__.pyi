@@ -1,5 +1,5 @@
-from ._cache import cache_features as cache_features
 from ._extract import extract_features as extract_features
+from ._extract import small_pixels as small_pixels
 from ._networks import network_name as network_name
 from ._store import FeatureSet as FeatureSet
 from ._store import load_features as load_features

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -18,18 +18,8 @@ from privclust.features._networks import build_graph
 from privclust.features._weights import MODELS, check_weights, read_weights
 from privclust.features.images import Image, ImageList, UnreadableImagesError
 
-CROP = 0.875
-"""Side of the square that is kept, as a share of an image's shorter side."""
-
+_CROP = 0.875  # side of the square that is kept, as a share of an image's shorter side
 _SMALLEST_SIZE = 32  # pixels; the network halves an image five times
-
-
-class Settings(NamedTuple):
-    model: str
-    size: int
-    batch: int
-    threads: int
-    weights: Path | None = None
 
 
 def extract_features(
@@ -98,23 +88,31 @@ def extract_features(
     >>> extract_features(photographs, size=96).shape  # doctest: +SKIP
     (2, 1280)
     """
-    settings = check_settings(model, size, batch, threads, weights)
-    return run_network(readable(images), settings, progress=progress)
-
-
-def readable(images: ImageList | Sequence[Image] | np.ndarray) -> ImageList:
-    """Return images as a list of readable images, or raise an error that names the others."""
+    check_option("model", model, MODELS)
+    check_weights(model, weights)
+    check_integer("size", size, minimum=_SMALLEST_SIZE)
+    check_integer("batch", batch, minimum=1)
+    threads = _default_threads() if threads is None else threads
+    check_integer("threads", threads, minimum=1)
     images = images if isinstance(images, ImageList) else ImageList(images)
     if failures := images.unreadable():
         raise UnreadableImagesError(failures, len(images))
-    return images
+    network = _network(model, threads, None if weights is None else Path(weights))
+    starts = range(0, len(images), batch)
+    what = f"features by {model}, batches of {batch}"
+    batches = []
+    for start in progress_over(starts, len(starts), what) if progress else starts:
+        stop = min(start + batch, len(images))
+        pixels = np.stack([prepare(images[i], size) for i in range(start, stop)])
+        batches += network.run(["features"], {"images": pixels})
+    return np.concatenate(batches)
 
 
 def prepare(image: np.ndarray, size: int) -> np.ndarray:
     """Return the square in an image's middle at the network's size, (size, size, 3) uint8."""
     image_module = require("PIL.Image", "images")
     height, width = image.shape[:2]
-    side = CROP * min(height, width)
+    side = _CROP * min(height, width)
     left, top = (width - side) / 2.0, (height - side) / 2.0
     scaled = image_module.fromarray(image).resize(
         (size, size), image_module.Resampling.BICUBIC, box=(left, top, left + side, top + side)
@@ -123,43 +121,22 @@ def prepare(image: np.ndarray, size: int) -> np.ndarray:
 
 
 def small_pixels(images: ImageList, size: int) -> np.ndarray:
-    """Return the pixels of downscaled images, (n, 3 * size ** 2) float32, in [0, 1].
+    """Return the pixels of downscaled images, for comparison with deep features.
 
-    The order is row by row, with the three colours of a pixel together.
+    Parameters
+    ----------
+    images : ImageList
+    size : int
+        Height and width of the downscaled central squares in pixels, >= 1.
+
+    Returns
+    -------
+    ndarray of shape (n, 3 * size ** 2), float32
+        In [0, 1]; row by row, with the three colours of a pixel together.
     """
+    check_integer("size", size, minimum=1)
     pixels = np.stack([prepare(image, size).ravel() for image in images])
     return pixels.astype(np.float32) / np.float32(255.0)
-
-
-def check_settings(
-    model: str,
-    size: int,
-    batch: int,
-    threads: int | None,
-    weights: str | os.PathLike[str] | None = None,
-) -> Settings:
-    """Check the parameters of `extract_features`, and set the default number of threads."""
-    check_option("model", model, MODELS)
-    check_weights(model, weights)
-    check_integer("size", size, minimum=_SMALLEST_SIZE)
-    check_integer("batch", batch, minimum=1)
-    if threads is None:
-        threads = _default_threads()
-    check_integer("threads", threads, minimum=1)
-    return Settings(model, size, batch, threads, None if weights is None else Path(weights))
-
-
-def run_network(images: ImageList, settings: Settings, *, progress: bool) -> np.ndarray:
-    """Return the features of readable images, batch by batch."""
-    network = _network(settings.model, settings.threads, settings.weights)
-    starts = range(0, len(images), settings.batch)
-    what = f"features by {settings.model}, batches of {settings.batch}"
-    batches = []
-    for start in progress_over(starts, len(starts), what) if progress else starts:
-        stop = min(start + settings.batch, len(images))
-        pixels = np.stack([prepare(images[i], settings.size) for i in range(start, stop)])
-        batches += network.run(["features"], {"images": pixels})
-    return np.concatenate(batches)
 
 
 @functools.lru_cache(maxsize=2)

@@ -88,25 +88,14 @@ def load_features(path: str | os.PathLike[str]) -> FeatureSet:
     if path.suffix not in (".npz", ".h5"):
         raise ValueError(f"{path}: features must be in .h5 or .npz, got {path.name!r}")
     if path.suffix == ".h5":
-        return features_of(hdf5.read(path, KIND), path)
+        contents = hdf5.read(path, KIND)
+        return _feature_set(contents.arrays, contents.parameters, f"{path}: ")
     arrays = _read_npz(path)
     for name in ("X", "y"):
         if name not in arrays:
             names = ", ".join(sorted(arrays)) or "nothing"
             raise ValueError(f"{path}: has no array {name}, only {names}; it may hold X and y")
     return _feature_set(arrays, {}, f"{path}: ")
-
-
-def features_of(contents: hdf5.Contents, path: Path) -> FeatureSet:
-    """Return the content of a file of features; `path` is only for messages."""
-    return _feature_set(contents.arrays, contents.parameters, f"{path}: ")
-
-
-def check_suffix(path: str | os.PathLike[str]) -> Path:
-    path = Path(path)
-    if path.suffix != ".h5":
-        raise ValueError(f"path: features are written to .h5, got {path.name!r}")
-    return path
 
 
 def save_features(
@@ -151,7 +140,9 @@ def save_features(
     ValueError
         If arrays do not match or contain NaN or infinite numbers, or for another suffix.
     """
-    path = check_suffix(path)
+    path = Path(path)
+    if path.suffix != ".h5":
+        raise ValueError(f"path: features are written to .h5, got {path.name!r}")
     arrays = {"X": X, "y": y, "train": train, "names": names, "pixels": pixels}
     features = _feature_set(arrays, about or {}, "")
     stored = {name: getattr(features, name) for name, value in arrays.items() if value is not None}
@@ -187,7 +178,7 @@ def _feature_set(arrays: Mapping[str, Any], about: Mapping[str, Any], where: str
         pixels = _table(pixels, "pixels", where)
         if len(pixels) != len(X):
             raise ValueError(f"{where}pixels: got {len(pixels)} rows; it must be {len(X)}, as X")
-    y = whole_labels(arrays["y"], len(X), where)
+    y = _whole_labels(arrays["y"], len(X), where)
     return FeatureSet(X, y, train, names, pixels, dict(about))
 
 
@@ -209,7 +200,7 @@ def _table(values: Any, name: str, where: str) -> np.ndarray:
     return table
 
 
-def whole_labels(y, n_samples: int, where: str) -> np.ndarray:
+def _whole_labels(y, n_samples: int, where: str) -> np.ndarray:
     y = np.asarray(y)
     if y.shape != (n_samples,):
         raise ValueError(

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from privclust.core import hdf5
-from privclust.features import FeatureSet, cache_features, load_features, save_features
-from privclust.features.images import take_images
+from privclust.features import (
+    FeatureSet,
+    extract_features,
+    load_features,
+    save_features,
+    small_pixels,
+    weights_sha256,
+)
+from privclust.features.images import ImageList, take_images
 from privclust_papers.datasets.registry import DataError, damaged
 from privclust_papers.pipeline.feature_sets import FeatureEntry, GivenFeatures
+
+_CROP = 0.875  # part of an image's shorter side that `extract_features` keeps
 
 
 def extract_set(
@@ -32,17 +43,35 @@ def extract_set(
     ``train``, and its bytes do not depend on the number of threads. Raises a DataError if the set
     has no images, or the entry leaves none for training or test.
     """
-    return cache_features(
-        select_images(entry, arrays),
-        path,
-        model=entry.model,
-        weights=weights,
-        size=entry.size,
-        pixels=entry.pixels,
-        threads=threads,
-        about={**entry.about(), "source": source},
-        inputs=inputs,
+    selected = select_images(entry, arrays)
+    images = ImageList.from_arrays(selected)
+    X = extract_features(
+        images, model=entry.model, weights=weights, size=entry.size, threads=threads, progress=True
     )
+    kept = [name for name in ("y", "train", "names") if name in selected]
+    labels: dict[str, Any] = {name: selected[name] for name in kept}
+    about = {
+        **entry.about(),
+        "source": source,
+        "model": entry.model,
+        "weights": weights_sha256(entry.model),
+        "size": entry.size,
+        "crop": _CROP,
+        "pixels": entry.pixels,
+        "images": images.digest(),
+        "labels": _digest(labels),
+    }
+    pixels = small_pixels(images, entry.pixels)
+    save_features(path, X, **labels, pixels=pixels, about=about, inputs=inputs)
+    return load_features(path)
+
+
+def _digest(labels: Mapping[str, np.ndarray]) -> str:
+    sha = hashlib.sha256()
+    for name in sorted(labels):
+        sha.update(f"{name} {labels[name].dtype.str} {labels[name].shape}\n".encode())
+        sha.update(labels[name].tobytes())
+    return sha.hexdigest()
 
 
 def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -170,13 +170,13 @@ def test_progress_is_logged_and_silence_is_the_default(network, gratings, caplog
 
 
 def test_threads_default_to_the_environment(monkeypatch):
-    from privclust.features._extract import check_settings
+    from privclust.features._extract import _default_threads
 
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert check_settings("lite0", 224, 16, None).threads == 3
+    assert _default_threads() == 3
     for value in ("", "0", "many"):
         monkeypatch.setenv("OMP_NUM_THREADS", value)
-        assert check_settings("lite0", 224, 16, None).threads >= 1
+        assert _default_threads() >= 1
 
 
 def test_pixels_of_flat_images_are_their_colours():
