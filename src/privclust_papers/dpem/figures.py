@@ -216,9 +216,10 @@ def geometry(results: Results) -> Drawing:
             for method in (m for m in part["method"].unique() if m != "em"):
                 gap = wide[method] - wide["em"]
                 label = part.loc[part["method"] == method, "label"].iloc[0]
-                if method != _IN_TABLE_ONLY:
+                if method not in (_IN_TABLE_ONLY, "dp"):  # at most seven lines
                     axis.plot(gap.index, gap, **results.styles[method].line, label=label)
                 crossing = {"geometry": kind, "method": method, "n_within_005": _crossing(gap)}
+                crossing |= {"n_largest": gap.index[-1], "gap_there": gap.iloc[-1]}
                 tables.append({**crossing, "label": label})
             axis.axhline(_NEAR_EM, color="#000000", linewidth=0.8)
             axis.set_yscale("symlog", linthresh=_NEAR_EM)
@@ -226,7 +227,7 @@ def geometry(results: Results) -> Drawing:
         axes[0].set_ylabel("test log-likelihood below EM, nats")
         _legend_below(axes[0])
         _legend_below(axes[-1])
-        note = "Joint noise (CDP) is in the table only."
+        note = "Joint noise (CDP) and DP-EM are in the table only."
         caption(figure, f"Mean of {counted(trials)}. {_NEAR_LINE} {note}")
     return Drawing(figure, pd.DataFrame(tables))
 

@@ -194,6 +194,10 @@ def test_geometry_has_a_crossing_for_each_method_and_geometry(tmp_path):
     results = Results("t", {"e": both}, {"e": both}, {}, pd.DataFrame(), styles=STYLES)
     table = written(dpem.geometry, results, tmp_path)
     assert len(table) == 2 * (len(METHODS) - 1)
+    assert set(table["n_largest"]) == {64000}
+    wide = trials[trials["n_samples"] == 64000].groupby("method")["loss"].mean()
+    gaps = table.set_index(["geometry", "method"])["gap_there"]
+    assert gaps["close", "dp"] == pytest.approx(wide["dp"] - wide["em"])
 
 
 def test_table_has_a_row_a_point(tmp_path):
