@@ -95,7 +95,7 @@ def test_a_download_checked_only_by_md5_is_named():
 
 PAGE = "results/quick/index.html"
 OWN_FILE, OWN, FIT, METRICS = (
-    "private/patients.csv", "data/own/patients.h5", "results/quick/own/k/fit.h5",
+    "private/patients.csv", "data/own/patients.h5", "results/quick/own/k/fit/m/block_0000.h5",
     "results/quick/own/k/metrics.h5",
 )  # fmt: skip
 TOP = {
@@ -133,10 +133,10 @@ def published(tmp_path, monkeypatch):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         artefacts.write(name, kind, {"X": np.arange(400.0) % 7}, {"source": "own: patients"})
     jobs = [
-        Job("read_own", (OWN_FILE, "src/privclust/x.py"), (OWN,), 1.0, 2.0, "{}"),
-        Job("fit", (OWN,), (FIT,), 2.0, 3.0, "{}"),
-        Job("evaluate", (FIT,), (METRICS,), 3.0, 4.0, "{}"),
-        Job("index", (METRICS,), (PAGE,), 4.0, 5.0, "{}"),
+        Job("read_own", (OWN_FILE, "src/privclust/x.py"), (OWN,), 1.0, 2.0),
+        Job("fit", (OWN,), (FIT,), 2.0, 3.0),
+        Job("evaluate", (FIT,), (METRICS,), 3.0, 4.0),
+        Job("index", (METRICS,), (PAGE,), 4.0, 5.0),
     ]
     papers = {"own": {"title": "Own", "citation": "none", "file": "none/paper.yaml"}}
     plan = Plan("quick", None, True, {}, {}, papers, {}, {})

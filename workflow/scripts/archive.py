@@ -1,4 +1,4 @@
-"""Pack the run as a Workflow Run RO-Crate."""
+"""Pack the run as a Process Run Crate."""
 
 import os
 

@@ -1,8 +1,8 @@
-"""Packing of a run into one file that others can check: a Workflow Run RO-Crate.
+"""Packing of a run into one file that others can check: a Process Run Crate.
 
-The crate is a zip file with a description in JSON-LD after the profile Provenance Run Crate 0.5
-(https://w3id.org/ro/wfrun/provenance/0.5). docs/archive.md lists its contents. ``jobs.json`` has
-the inputs, outputs and cost of each job, with Snakemake's own records.
+The crate is a zip file with a description in JSON-LD after the profile Process Run Crate 0.5
+(https://w3id.org/ro/wfrun/process/0.5). docs/archive.md lists its contents. ``jobs.json`` has the
+inputs, outputs and cost of each job, with Snakemake's own records.
 """
 
 from __future__ import annotations
@@ -15,18 +15,26 @@ import platform
 import re
 import tomllib
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import privclust
 from privclust.core.files import atomic_path
-from privclust_papers.datasets.fetch import RECEIPT, Receipt, read_receipt
-from privclust_papers.pipeline import layout
+from privclust_papers.datasets.fetch import RECEIPT, read_receipt
+from privclust_papers.pipeline import artefacts, layout
 from privclust_papers.pipeline.plan import Plan
 from privclust_papers.pipeline.project_files import CONFIG, project_files
-from privclust_papers.report.run_records import Job, is_code, made_from, own_data, read_content
+from privclust_papers.report.crate import describe
+from privclust_papers.report.run_records import (
+    Job,
+    is_code,
+    kind_of,
+    made_from,
+    own_data,
+    read_content,
+)
 from privclust_papers.settings.config import ConfigError
 
 METADATA = "ro-crate-metadata.json"
@@ -50,18 +58,21 @@ def write_archive(
     FileError if an output of a job is missing or damaged, and a ConfigError if a file of the crate
     lies outside the project's folder or contains its path.
     """
-    from privclust_papers.report.crate import describe  # heavy, and not needed to plan a run
-
     jobs = list(jobs)
     members = _members(config, jobs)
     receipts = {name: read_receipt(layout.RAW.format(dataset=name)) for name in plan.datasets}
-    if config.get("artefacts"):
-        members |= _artefacts(jobs, members, receipts)
     substitutes = [name for name, receipt in receipts.items() if receipt.is_substitute]
-    members[JOBS] = _jobs_text(plan, jobs, members, substitutes).encode()
+    own = own_data(jobs, members)
+    if config.get("artefacts"):
+        folders = {layout.RAW.format(dataset=name): receipts[name] for name in receipts}
+        of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
+        left_out = made_from(jobs, of_others) | own
+        members |= _artefacts(jobs, left_out, folders.keys() - of_others)
+    digests = _digests(jobs, members.keys() | own)
+    members[JOBS] = _jobs_text(plan.effort, substitutes, digests, jobs, own).encode()
     project = tomllib.loads(members["pyproject.toml"].decode())["project"]
     project["version"] = privclust.__version__
-    members[METADATA] = describe(plan, config, jobs, project, members).encode()
+    members[METADATA] = describe(plan, jobs, project, members, digests, receipts).encode()
     _refuse_machine_paths(members)
     sums = (f"{hashlib.sha256(members[name]).hexdigest()}  {name}\n" for name in sorted(members))
     members[CHECKSUMS] = "".join(sums).encode()
@@ -102,34 +113,44 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
 
 
 def _artefacts(
-    jobs: list[Job], members: Mapping[str, bytes], receipts: Mapping[str, Receipt]
+    jobs: Iterable[Job], left_out: Collection[str], folders: Iterable[str]
 ) -> dict[str, bytes]:
-    """Return the HDF5 artefacts made without third-party data and without the user's own data.
-
-    Receipts of data sets that a generator made are included.
-    """
-    folders = {layout.RAW.format(dataset=name): receipt for name, receipt in receipts.items()}
-    of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
-    kept_back = made_from(jobs, of_others) | own_data(jobs, members)
-    outputs = {name for job in jobs for name in job.outputs} - kept_back
+    """Return the HDF5 artefacts that are not left out, and the receipts of generated data sets."""
+    outputs = {name for job in jobs for name in job.outputs} - set(left_out)
     names = [name for name in outputs if name.endswith(".h5")]
-    names += [f"{folder}/{RECEIPT}" for folder in folders.keys() - of_others]
+    names += [f"{folder}/{RECEIPT}" for folder in folders]
     return {name: read_content(name) for name in names}
 
 
+def _digests(jobs: Iterable[Job], excluded: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of outputs, after checking all artefacts against their own digests.
+
+    A checksum of a user's own data, or of deterministic results from them, would allow anybody to
+    test a guess of the data.
+    """
+    outputs = sorted(name for job in jobs for name in job.outputs)
+    for name in outputs:
+        if name.endswith(".h5"):
+            artefacts.read(name, kind_of(name))
+    outside = [name for name in outputs if name not in excluded and not Path(name).is_dir()]
+    return {name: hashlib.sha256(read_content(name)).hexdigest() for name in outside}
+
+
 def _jobs_text(
-    plan: Plan, jobs: list[Job], members: Mapping[str, bytes], substitutes: list[str]
+    effort: str,
+    substitutes: list[str],
+    digests: Mapping[str, str],
+    jobs: Iterable[Job],
+    own: set[str],
 ) -> str:
     """Return the jobs as JSON, one line per job.
 
     Snakemake's records have checksums of inputs. They are left out for jobs that use a user's own
     data or a path of the machine.
     """
-    own = own_data(jobs, members)
     lines = []
     for job in jobs:
         is_far = any(Path(name).is_absolute() for name in job.inputs)
-        is_own = not own.isdisjoint(job.outputs)
         entry = {
             "rule": job.rule,
             "inputs": [name for name in job.inputs if not is_code(name)],
@@ -137,10 +158,10 @@ def _jobs_text(
             "start": job.start,
             "end": job.end,
             "cpu_s": job.cpu_s,
-            "record": {} if is_far or is_own else job.record,
+            "record": {} if is_far or not own.isdisjoint(job.outputs) else job.record,
         }
         lines.append(json.dumps(entry, sort_keys=True))
-    head = json.dumps({"effort": plan.effort, "substitutes": substitutes})
+    head = json.dumps({"effort": effort, "substitutes": substitutes, "digests": digests})
     return head[:-1] + ', "jobs": [\n' + ",\n".join(lines) + "\n]}\n"
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote
 
 import jsonschema
 import yaml
@@ -61,10 +60,11 @@ _JOB = {
     "record": {"type": "object", "properties": _RECORD},
 }
 _JOBS = {
-    "required": ["effort", "substitutes", "jobs"],
+    "required": ["effort", "substitutes", "digests", "jobs"],
     "properties": {
         "effort": _WORD,
         "substitutes": {"type": "array", "items": _WORD},
+        "digests": {"type": "object", "additionalProperties": {"type": "string"}},
         "jobs": {"type": "array", "items": {"required": [*_JOB], "properties": _JOB}},
     },
 }
@@ -84,7 +84,7 @@ class Crate:
     substitutes: tuple[str, ...]  # data sets replaced by substitutes
     jobs: tuple[Job, ...]  # as from `read_jobs`, but inputs without code
     makers: Mapping[str, Job]  # the job of each output
-    digests: Mapping[str, str]  # SHA-256 of outputs in the crate or described by it
+    digests: Mapping[str, str]  # SHA-256 of outputs in the crate or outside
 
     @cached_property
     def _file(self) -> zipfile.ZipFile:
@@ -182,18 +182,11 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         with zipfile.ZipFile(path) as file:
             _check_members(path, file)
             sums = _checksums(file)
-            said, description = (_json(file, name) for name in (JOBS, METADATA))
+            said = _json(file, JOBS)
             jsonschema.validate(said, _JOBS)
-            digests = {
-                unquote(entity["@id"]).removeprefix("#"): entity["sha256"]
-                for entity in description["@graph"]
-                if "sha256" in entity
-            }
             jobs = tuple(map(_job, said["jobs"]))
             makers = _makers(said["effort"], jobs, sums)
             _check_data(file, said["substitutes"])
-            others = [name for name in digests if sums.get(name, digests[name]) != digests[name]]
-            _refuse(others, f"{METADATA} and {CHECKSUMS} give other checksums")
     except CrateError as error:
         raise CrateError(f"{path}: {error}") from None
     except OSError as error:
@@ -203,10 +196,10 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     except (jsonschema.ValidationError, LookupError, TypeError, AttributeError) as error:
         reason = error.message if isinstance(error, jsonschema.ValidationError) else repr(error)
         raise CrateError(
-            f"{path}: its {JOBS} or {METADATA} is not in this version's format ({excerpt(reason)})"
+            f"{path}: its {JOBS} is not in this version's format ({excerpt(reason)})"
         ) from None
-    of_outputs = {name: sha256 for name, sha256 in (digests | sums).items() if name in makers}
-    return Crate(path, sums, said["effort"], tuple(said["substitutes"]), jobs, makers, of_outputs)
+    digests = {name: d for name, d in (said["digests"] | sums).items() if name in makers}
+    return Crate(path, sums, said["effort"], tuple(said["substitutes"]), jobs, makers, digests)
 
 
 def _refuse(names: Collection[str], reason: str) -> None:
@@ -306,7 +299,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
         raise TypeError("a job starts or ends in the future")
     record = {"input_checksums": {}, **record} if record else {}
     inputs, outputs = tuple(dict.fromkeys(entry["inputs"])), tuple(entry["outputs"])
-    return Job(entry["rule"], inputs, outputs, start, end, "", cpu_s, record)
+    return Job(entry["rule"], inputs, outputs, start, end, cpu_s, record)
 
 
 def _makers(effort: str, jobs: Iterable[Job], sums: Mapping[str, str]) -> dict[str, Job]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import json
 import os
@@ -31,7 +30,6 @@ class Job:
     outputs: tuple[str, ...]
     start: float  # in seconds since 1970 (UTC)
     end: float  # time of its last output
-    spec: str  # parameters that determine its outputs, as JSON; empty if there are none
     cpu_s: float | None = None  # CPU seconds; None if its log has no record
     # entries of Snakemake's record by which it decides whether to rerun the job
     record: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -44,13 +42,13 @@ def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
     `result` the final file of the run, such as ``results/quick/index.html``. Raises a FileError if
     the result has no record, or a record cannot be read.
     """
-    grouped: dict[tuple[str, ...], list[Job]] = {}
+    # a job has one log file, and no two jobs share one
+    grouped: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
     for path in sorted(Path(records).rglob("*")):
         if path.is_file():
-            log, job = _read_record(path, Path(records))
-            # a job has one log file, and no two jobs share one
-            grouped.setdefault((job.rule, *log), []).append(job)
-    jobs = [_join(parts) for parts in grouped.values()]
+            output, record = _read_record(path, Path(records))
+            grouped.setdefault((record["rule"], *record["log"]), {})[output] = record
+    jobs = [_job(of_outputs) for of_outputs in grouped.values()]
     makers = {output: job for job in jobs for output in job.outputs}
     if result not in makers:
         raise FileError(
@@ -71,8 +69,8 @@ def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
 
     Examples
     --------
-    >>> fit = Job("fit", ("rows",), ("fit",), 0.0, 1.0, "")
-    >>> jobs = [fit, Job("sum", ("fit",), ("sum",), 1.0, 2.0, "")]
+    >>> fit = Job("fit", ("rows",), ("fit",), 0.0, 1.0)
+    >>> jobs = [fit, Job("sum", ("fit",), ("sum",), 1.0, 2.0)]
     >>> sorted(made_from(jobs, ["rows"]))
     ['fit', 'rows', 'sum']
     """
@@ -125,25 +123,26 @@ def read_content(name: str) -> bytes:
         ) from None
 
 
-def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
-    """Read the record of one output; return the log files of its job, and the job."""
+def kind_of(name: str) -> str:
+    """Return the kind of an output; empty for outputs that are not compared, such as times."""
+    path = Path(name)
+    if path.suffix == ".h5":
+        if path.parts[0] == "data":
+            return "features" if path.parts[1] == "features" else "dataset"
+        return next((kind for kind in ("fit", "shared") if kind in path.parts[:-1]), "metrics")
+    return {".csv": "table", ".svg": "figure", ".png": "figure"}.get(path.suffix, "")
+
+
+def _read_record(path: Path, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the name of an output, and the part of its record that is kept."""
     # the path is the output's name in Base64, split into folders if too long
     name = "".join(part.removeprefix("@") for part in path.relative_to(folder).parts)
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        # parameters are recorded as Python literals, without names
-        texts = [text for text in record["params"] if text.startswith("'{")]
-        job = Job(
-            rule=record["rule"],
-            inputs=tuple(record["input"]),
-            outputs=(base64.urlsafe_b64decode(name).decode(),),
-            start=float(record["starttime"]),
-            # the end is a file's date, with a coarse clock, so it may precede the start
-            end=max(float(record["starttime"]), float(record["endtime"])),
-            spec=ast.literal_eval(texts[0]) if texts else "",
-            record={key: record[key] for key in _KEPT if key in record},
-        )
-        return tuple(record["log"]), job
+        record |= {key: [*record[key]] for key in ("input", "log", "params")}
+        record |= {key: float(record[key]) for key in ("starttime", "endtime")}
+        output = base64.urlsafe_b64decode(name).decode()
+        return output, {"rule": record["rule"]} | {k: record[k] for k in _KEPT if k in record}
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(
             f"{path}: not a record of a job as Snakemake 9 writes it "
@@ -151,16 +150,19 @@ def _read_record(path: Path, folder: Path) -> tuple[tuple[str, ...], Job]:
         ) from None
 
 
-def _join(parts: list[Job]) -> Job:
-    logs = [Path(log) for log in parts[0].record.get("log", ())]
-    cost = read_cost(logs[0]) if logs and logs[0].is_file() else None
+def _job(records: Mapping[str, Mapping[str, Any]]) -> Job:
+    """Return the job of some outputs with their records."""
+    first = next(iter(records.values()))
+    log = Path(first["log"][0]) if first["log"] else None
+    cost = read_cost(log) if log and log.is_file() else None
+    start = min(record["starttime"] for record in records.values())
     return Job(
-        rule=parts[0].rule,
-        inputs=tuple(sorted({name for part in parts for name in part.inputs})),
-        outputs=tuple(sorted(name for part in parts for name in part.outputs)),
-        start=min(part.start for part in parts),
-        end=max(part.end for part in parts),
-        spec=parts[0].spec,
+        rule=first["rule"],
+        inputs=tuple(sorted({name for record in records.values() for name in record["input"]})),
+        outputs=tuple(sorted(records)),
+        start=start,
+        # the end is a file's date, with a coarse clock, so it may precede the start
+        end=max(start, *(record["endtime"] for record in records.values())),
         cpu_s=cost["cpu_s"] if cost else None,
-        record=parts[0].record,
+        record=first,
     )

@@ -26,7 +26,7 @@ from privclust.core.printable import excerpt
 from privclust_papers.pipeline import artefacts
 from privclust_papers.pipeline.project_files import CITATION
 from privclust_papers.report.crate_file import FEATURES, PREPARED, Crate, file_sha256
-from privclust_papers.report.run_records import Job, made_from
+from privclust_papers.report.run_records import Job, kind_of, made_from
 from privclust_papers.settings.config import load_yaml
 
 CERTIFICATE = "codecheck.yml"
@@ -130,16 +130,6 @@ def _needs(crate: Crate, job: Job) -> list[Job]:
                 needed[maker.outputs[0]] = maker
                 pending.append(maker)
     return list(needed.values())
-
-
-def kind_of(name: str) -> str:
-    """Return the kind of an output; empty for outputs that are not compared, such as times."""
-    path = Path(name)
-    if path.suffix == ".h5":
-        if path.parts[0] == "data":
-            return "features" if path.parts[1] == "features" else "dataset"
-        return next((kind for kind in ("fit", "shared") if kind in path.parts[:-1]), "metrics")
-    return {".csv": "table", ".svg": "figure", ".png": "figure"}.get(path.suffix, "")
 
 
 def compare_outputs(crate: Crate, jobs: Iterable[Job], folder: Path) -> list[Finding]:

@@ -94,9 +94,7 @@ class SmallRun:
             **{"log": [f"logs/{rule}_{len(self.jobs)}.log"], "incomplete": True},
             **{"starttime": self.clock - 9, "endtime": self.clock},
         }
-        job = Job(
-            rule, tuple(inputs), tuple(outputs), self.clock - 9, self.clock, "", cpu_s, record
-        )
+        job = Job(rule, tuple(inputs), tuple(outputs), self.clock - 9, self.clock, cpu_s, record)
         self.jobs.append(job)
 
     def pack(self, name="run.crate.zip", **config):
@@ -118,11 +116,6 @@ def forge(path, changes, fitting=True, extra=()):
         members = {name: file.read(name) for name in file.namelist()}
     members = {name: c for name, c in (members | changes).items() if c is not None}
     if fitting:
-        graph = json.loads(members["ro-crate-metadata.json"])
-        for entity in graph["@graph"]:
-            if entity["@id"] in members and "sha256" in entity:
-                entity["sha256"] = sha256(members[entity["@id"]])
-        members["ro-crate-metadata.json"] = json.dumps(graph).encode()
         names = sorted(members.keys() - {"SHA256SUMS"})
         lines = [f"{sha256(members[name])}  {name}\n" for name in names]
         lines += [f"{sha256(content)}  {entry.filename}\n" for entry, content in extra]

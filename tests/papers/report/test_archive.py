@@ -43,12 +43,12 @@ TOP = {
     "results/quick/verdicts.csv": "claim\n",
 }
 JOBS = [
-    Job("evaluate", (PREPARED.format("had"),), (METRICS,), 16.0, 17.0, ""),
-    Job("fetch", (), (RAW.format("had"),), 10.0, 11.0, '{"dataset":"had"}'),
-    Job("fetch", (), (RAW.format("lost"),), 10.5, 12.0, '{"dataset":"lost"}'),
-    Job("index", (METRICS, PREPARED.format("lost")), (PAGE,), 20.0, 21.5, ""),
-    Job("prepare", (RAW.format("had"),), (PREPARED.format("had"),), 13.0, 14.0, ""),
-    Job("prepare", (RAW.format("lost"),), (PREPARED.format("lost"),), 13.0, 15.0, ""),
+    Job("evaluate", (PREPARED.format("had"),), (METRICS,), 16.0, 17.0),
+    Job("fetch", (), (RAW.format("had"),), 10.0, 11.0),
+    Job("fetch", (), (RAW.format("lost"),), 10.5, 12.0),
+    Job("index", (METRICS, PREPARED.format("lost")), (PAGE,), 20.0, 21.5),
+    Job("prepare", (RAW.format("had"),), (PREPARED.format("had"),), 13.0, 14.0),
+    Job("prepare", (RAW.format("lost"),), (PREPARED.format("lost"),), 13.0, 15.0),
 ]
 RECEIPTS = [
     Receipt("had", "mirror", "a local copy", "had/had.zip", "had.zip", "5" * 64, 1234),
@@ -137,16 +137,11 @@ def test_all_that_decides_the_run_is_in_the_crate():
 
 
 def test_configuration_is_that_of_the_run_without_the_mirror():
-    members, entities = pack()
+    members, _ = pack()
     text = members["config/config.yaml"].decode()
     assert "effort: quick" in text
     assert "mirror: null" in text
     assert not any(b"/somewhere/private" in content for content in members.values())
-    values = {name: entities[f"#parameter/{name}"]["value"] for name in ("effort", "seed")}
-    assert values == {"effort": "quick", "seed": "7"}
-    assert entities["#parameter/substitutes"]["value"] == "true"
-    assert entities["#input/seed"]["additionalType"] == "Integer"
-    assert entities["#input/substitutes"]["additionalType"] == "Boolean"
 
 
 def test_data_are_named_with_checksums_but_not_included():
@@ -155,28 +150,25 @@ def test_data_are_named_with_checksums_but_not_included():
     assert entities["#data/raw/had"]["sha256"] == "5" * 64
     assert entities["#data/raw/had"]["contentSize"] == "1234"
     assert entities["#data/raw/had"]["conditionsOfAccess"] == "not to be passed on"
-    for path, kind in ((PREPARED.format("had"), "dataset"), (METRICS, "metrics")):
-        artefact = entities[f"#{path}"]
-        assert artefact["sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        assert artefact["identifier"] == artefacts.read(path, kind).digest
+    digests = json.loads(members["jobs.json"])["digests"]
+    assert digests.keys() == {PREPARED.format("had"), PREPARED.format("lost"), METRICS}
+    for path, sha256 in digests.items():
+        assert sha256 == entities[f"#{path}"]["sha256"]
+        assert sha256 == hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def test_a_substitute_is_said_wherever_its_data_are_named():
     _, entities = pack()
     assert entities["#data/raw/lost"]["name"] == "substitute for lost"
     assert "drawn, so not comparable" in entities["#data/raw/lost"]["description"]
-    assert entities["#data/raw/lost/substitute"]["value"] == "true"
-    assert entities["#data/raw/had/substitute"]["value"] == "false"
-    assert "substitute for lost" in entities["#data/prepared/lost.h5"]["description"]
     assert "Substitutes were used for lost:" in entities["./"]["description"]
 
 
 def test_times_are_those_of_the_jobs():
     _, entities = pack()
     assert entities["#job/data/raw/lost"]["startTime"] == "1970-01-01T00:00:10.500+00:00"
-    assert entities["#run"]["startTime"] == "1970-01-01T00:00:10.000+00:00"
-    assert entities["#run"]["endTime"] == "1970-01-01T00:00:21.500+00:00"
-    assert entities["#job/data/raw/lost"]["description"] == 'Parameters: {"dataset":"lost"}'
+    assert entities["#job/results/quick/index.html"]["endTime"] == "1970-01-01T00:00:21.500+00:00"
+    assert entities["./"]["datePublished"] == "1970-01-01T00:00:21.500+00:00"
 
 
 def test_same_run_gives_the_same_bytes(project):
@@ -319,9 +311,8 @@ def test_jobs_are_those_that_led_to_the_result():
     record(long, "fetch")
     record("results/paper/index.html", "index", [long], log=["logs/paper/index.log"])
     draw, fetch, index = read_jobs("records", PAGE)
-    spec = '{"it":"d\'oh"}'
     files = ("results/quick/a.csv", "results/quick/a.svg")
-    assert draw == Job("draw", (long,), files, 2.5, 6.0, spec)
+    assert draw == Job("draw", (long,), files, 2.5, 6.0)
     assert fetch.outputs == (long,)
     assert index.inputs == ("results/quick/a.csv", "src/page.py")
 
