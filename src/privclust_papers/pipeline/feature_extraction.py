@@ -45,8 +45,9 @@ def extract_set(
     """
     selected = select_images(entry, arrays)
     images = ImageList.from_arrays(selected)
+    model: Any = entry.model
     X = extract_features(
-        images, model=entry.model, weights=weights, size=entry.size, threads=threads, progress=True
+        images, model=model, weights=weights, size=entry.size, threads=threads, progress=True
     )
     kept = [name for name in ("y", "train", "names") if name in selected]
     labels: dict[str, Any] = {name: selected[name] for name in kept}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privclust.features import extract_features
-from privclust.features._extract import CROP, prepare, small_pixels
+from privclust.features._extract import _CROP, prepare, small_pixels
 from privclust.features._weights import read_weights
 from privclust.features.images import ImageList, UnreadableImagesError, take_images
 from privclust_papers.datasets import cub200
@@ -106,7 +106,7 @@ def test_any_source_of_an_image_gives_the_same(network, gratings, png, tmp_path)
 def test_square_in_the_middle_is_kept(png):
     pytest.importorskip("PIL.Image")
     image = np.zeros((80, 200, 3), dtype=np.uint8)
-    side = round(CROP * 80)
+    side = round(_CROP * 80)
     image[5 : 5 + side, 65 : 65 + side] = np.arange(side, dtype=np.uint8)[:, None, None]
     np.testing.assert_array_equal(
         prepare(image, side), image[5 : 5 + side, 65 : 65 + side]
