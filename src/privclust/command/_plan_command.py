@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from privclust.command._declared_columns import MISSING_SHARE, part_of_budget
 from privclust.command.arguments import (
     add_command,
     add_neighbours,
@@ -20,7 +19,6 @@ _METHODS = {  # parameters of each method, in addition to the budget
     "EUGkM": {},
 }
 _SHAPES = ("round", "skewed")
-_ALL = "all"
 
 
 def add_to(commands) -> None:
@@ -42,10 +40,9 @@ def add_to(commands) -> None:
     add_neighbours(add)
     add(
         "--method",
-        choices=(*_METHODS, _ALL),
+        choices=tuple(_METHODS),
         help="default: TreeKMeans with one or two features and a positive --delta, otherwise "
-        f"CompressiveKMeans, as privclust cluster --clusters; {_ALL}: try each, and name the one "
-        "with the least error",
+        "CompressiveKMeans, as privclust cluster --clusters",
     )
     add(
         "--separation",
@@ -58,13 +55,6 @@ def add_to(commands) -> None:
         type=positive_number,
         metavar="W",
         help="share of the rows in the smallest cluster; the others are equal; default: one over K",
-    )
-    add(
-        "--columns",
-        type=positive_integer,
-        metavar="C",
-        help="number of columns of a table for privclust cluster: reserves its budget for counts "
-        "of missing entries, and prints their error",
     )
     add(
         "--trials",
@@ -86,72 +76,29 @@ def _run(args) -> None:
 
         is_tree = method_for(args.features, args.delta) == "tree"
         args.method = "TreeKMeans" if is_tree else "CompressiveKMeans"
-    methods = tuple(_METHODS) if args.method == _ALL else (args.method,)
-    n_simulated, n_fits = 0, args.trials * len(args.epsilon) * len(methods) * len(_SHAPES)
+    n_simulated = 0
     say(f"simulating fits of {args.n:,} rows")
-    with progress(n_fits, "fits done") as advance:
+    with progress(args.trials * len(args.epsilon) * len(_SHAPES), "fits done") as advance:
         for epsilon in args.epsilon:
-            spent = {}
             for shape in _SHAPES:
-                outcomes = {}
-                for method in methods:
-                    outcome = _printed(args, method, epsilon, shape, len(methods), advance)
-                    if outcome is not None:
-                        outcomes[method], n_simulated = outcome, outcome.n_simulated
-                if len(outcomes) > 1:
-                    least = _least(outcomes)
-                    print_result(
-                        f"epsilon {epsilon:g}, {shape} clusters, the least error: {least}\n"
-                    )
-                spent |= {method: outcome.budget() for method, outcome in outcomes.items()}
-            for method, budget in spent.items():
-                name = f", {method}" if len(methods) > 1 else ""
-                print_result(f"epsilon {epsilon:g}{name}, budget: {budget}\n")
-            if args.columns is not None:
-                print_result(f"epsilon {epsilon:g}, {_counts(args, epsilon)}\n")
+                outcome = _planned(args, epsilon, shape, advance)
+                n_simulated = outcome.n_simulated
+                print_result(f"epsilon {epsilon:g}, {shape} clusters: {outcome}\n")
+            print_result(f"epsilon {epsilon:g}, budget: {outcome.budget()}\n")
     rows = f"{n_simulated:,} rows each" + (", noise as of all" if n_simulated < args.n else "")
-    of = "each method" if args.method == _ALL else args.method
-    say(f"{args.trials} simulated fits of {of} for each shape, {rows}; your data may be harder")
+    fits = f"{args.trials} simulated fits of {args.method} for each shape"
+    say(f"{fits}, {rows}; your data may be harder")
 
 
-def _printed(args, method: str, epsilon: float, shape: str, n_methods: int, advance):
-    """Print and return the outcome of a method; None if it is impossible and others remain."""
-    where = f"epsilon {epsilon:g}{f', {method}' if n_methods > 1 else ''}, {shape} clusters"
-    try:
-        outcome = _planned(args, method, epsilon, shape, advance)
-    except ValueError as error:
-        if n_methods == 1:
-            raise
-        print_result(f"{where}: not possible: {error}\n")
-        return None
-    print_result(f"{where}: {outcome}\n")
-    return outcome
-
-
-def _counts(args, epsilon: float) -> str:
-    """Return the budget share of counts of missing entries, and their error."""
-    from privclust.preprocessing import CountsByColumn
-
-    share = part_of_budget(epsilon, args.delta, MISSING_SHARE)
-    noise = CountsByColumn.of(args.columns, *share, args.neighbours).noise
-    return (
-        f"{100 * MISSING_SHARE:.0f} % of the whole budget for counts of missing entries, the rest "
-        f"as above: epsilon {share[0]:.3g} on its own, with noise of {noise.deviation:,.0f} rows "
-        "(standard deviation) on each count"
-    )
-
-
-def _planned(args, method, epsilon, shape, advance):
-    """Return the errors of simulated fits of a method, with its best noise."""
+def _planned(args, epsilon: float, shape: str, advance):
+    """Return the errors of simulated fits, with the method's best noise."""
     import privclust.kmeans
     from privclust.kmeans import plan
 
-    settings, delta = dict(_METHODS[method]), args.delta
-    if args.columns is not None:
-        epsilon, _ = part_of_budget(epsilon, delta, 1.0 - MISSING_SHARE)
-    if method == "DPLloyd" and delta:
+    settings, delta = dict(_METHODS[args.method]), args.delta
+    if args.method == "DPLloyd" and delta:
         settings["accounting"] = "pld"
-    if method == "EUGkM":
+    if args.method == "EUGkM":
         delta = 0.0  # a row is in one cell: Laplace noise is the smaller one
     optional = {name: getattr(args, name) for name in ("separation", "smallest")}
     return plan(
@@ -162,16 +109,9 @@ def _planned(args, method, epsilon, shape, advance):
         delta,
         neighbours=args.neighbours,
         shape=shape,
-        estimator=getattr(privclust.kmeans, method)(**settings),
+        estimator=getattr(privclust.kmeans, args.method)(**settings),
         n_trials=args.trials,
         random_state=args.seed,
         progress=advance,
         **{name: value for name, value in optional.items() if value is not None},
     )
-
-
-def _least(outcomes) -> str:
-    """Return the method with the least error, for a median fit and a bad fit."""
-    middle = min(outcomes, key=lambda method: outcomes[method].median)
-    bad = min(outcomes, key=lambda method: outcomes[method].interval[1])
-    return middle if middle == bad else f"{middle}, and in a bad fit {bad}"
