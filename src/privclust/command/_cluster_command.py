@@ -133,7 +133,7 @@ def _run(args) -> None:
     check_readable([args.table, args.budget])
 
     from privclust.core.packages import require
-    from privclust.preprocessing import CountsByColumn, TableEncoder
+    from privclust.preprocessing import TableEncoder, noise_by_column
     from privclust.privacy import Budget, noise_source
     from privclust.report.missing import missing_remarks
 
@@ -153,7 +153,7 @@ def _run(args) -> None:
         noise_source(None)  # finds missing packages early
     if args.missing == "drop":  # finds budgets without such noise early
         share = part_of_budget(args.epsilon, args.delta, MISSING_SHARE)
-        CountsByColumn.of(len(declared), *share, args.neighbours)
+        noise_by_column(len(declared), *share, args.neighbours)
     from privclust.report.written import NAMES
 
     folder = checked_folder(args.output, [args.table, args.budget], (*NAMES, _SKETCH), args.force)

@@ -90,7 +90,7 @@ def _run(args) -> None:
     say(f"{fits}, {rows}; your data may be harder")
 
 
-def _planned(args, epsilon: float, shape: str, advance):
+def _planned(args, epsilon, shape, advance):
     """Return the errors of simulated fits, with the method's best noise."""
     import privclust.kmeans
     from privclust.kmeans import plan

@@ -94,58 +94,33 @@ def missing_counts(
     of_rows = None if groups is None else Groups.of(groups, n_rows)
     units = np.full(n_rows, 2**UNIT_BITS) if of_rows is None else of_rows.units
     exact = np.stack([units @ flags.astype(np.int64) for flags in (is_missing, is_unreadable)])
-    measurement = CountsByColumn.of(n_columns, epsilon, delta, neighbours)
-    unit = ROW if groups is None else GROUP
-    return measurement.release(exact, unit, random_state=random_state)
+    noise, source = (
+        noise_by_column(n_columns, epsilon, delta, neighbours),
+        noise_source(random_state),
+    )
+    guarantee = Guarantee.of(
+        [noise.statement("missing and unreadable entries, by column")],
+        "approximate" if delta else "pure",
+        noise.sensitivity.relation,
+        delta=delta,
+        seeded=is_seeded(source),
+        unit=ROW if groups is None else GROUP,
+    )
+    charge(guarantee)
+    noisy = np.asarray(noise.release(FixedPoint(exact, UNIT_BITS), source))
+    return MissingCounts(noisy[0], noisy[1], noise.deviation, guarantee)
 
 
-@dataclass(frozen=True)
-class CountsByColumn:
-    """The noise on numbers of missing and of unreadable entries of each column.
-
-    Attributes
-    ----------
-    noise : Gaussian or Laplace
-    delta : float
-        0 for Laplace noise.
-    """
-
-    noise: Gaussian | Laplace
-    delta: float
-
-    @classmethod
-    def of(
-        cls, n_columns: int, epsilon: float, delta: float, neighbours: Neighbours | str
-    ) -> CountsByColumn:
-        """Return the noise for a budget; errors are those of `missing_counts`."""
-        check_real("epsilon", epsilon)
-        UNUSED_DELTA("delta", delta, {})
-        relation = Neighbours.of(neighbours)
-        n_changed = (2 if relation is Neighbours.REPLACE_ONE else 1) * n_columns
-        proof = _PROOF.format(d=n_columns)
-        if not delta:
-            in_l1 = Sensitivity(float(n_changed), "l1", relation, proof)
-            return cls(Laplace(in_l1, epsilon), 0.0)
-        in_l2 = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
-        return cls(Gaussian(in_l2, analytic_gaussian_sigma(in_l2, epsilon, delta)), delta)
-
-    def promise(self, *, seeded: bool, unit: str) -> Guarantee:
-        """Return the guarantee of a release, of rows or groups."""
-        return Guarantee.of(
-            [self.noise.statement("missing and unreadable entries, by column")],
-            "approximate" if self.delta else "pure",
-            self.noise.sensitivity.relation,
-            delta=self.delta,
-            seeded=seeded,
-            unit=unit,
-        )
-
-    def release(
-        self, exact: np.ndarray, unit: str, *, random_state: RandomState = None
-    ) -> MissingCounts:
-        """Return noisy numbers of exact ones (2, n_columns), which are whole units of 2^-30."""
-        source = noise_source(random_state)
-        guarantee = self.promise(seeded=is_seeded(source), unit=unit)
-        charge(guarantee)
-        noisy = np.asarray(self.noise.release(FixedPoint(exact, UNIT_BITS), source))
-        return MissingCounts(noisy[0], noisy[1], self.noise.deviation, guarantee)
+def noise_by_column(
+    n_columns: int, epsilon: float, delta: float, neighbours: Neighbours | str
+) -> Gaussian | Laplace:
+    """Return the noise of `missing_counts` for a budget; the errors are the same."""
+    check_real("epsilon", epsilon)
+    UNUSED_DELTA("delta", delta, {})
+    relation = Neighbours.of(neighbours)
+    n_changed = (2 if relation is Neighbours.REPLACE_ONE else 1) * n_columns
+    proof = _PROOF.format(d=n_columns)
+    if not delta:
+        return Laplace(Sensitivity(float(n_changed), "l1", relation, proof), epsilon)
+    in_l2 = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
+    return Gaussian(in_l2, analytic_gaussian_sigma(in_l2, epsilon, delta))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.preprocessing import CountsByColumn, TableEncoder
+from privclust.preprocessing import TableEncoder, missing_counts
 from privclust.privacy import NoisyCount
 from privclust.report.missing import missing_remarks
 from privclust.sketches import Sketch, draw_frequencies, release
@@ -51,8 +51,9 @@ def sketched(rows=slice(None), missing="drop", counts=COUNTS, **how):
 
 def private(sketch, epsilon=1.0):
     """A release of a sketch, with noisy numbers of entries."""
-    noise = CountsByColumn.of(3, 0.1 * epsilon, 1e-5, "replace_one")
-    counts = noise.release(sketch.table.unread, sketch.unit)
+    numbers = np.arange(N)[:, None]
+    missing, unreadable = (numbers < row for row in sketch.table.counts)
+    counts = missing_counts(missing, unreadable & ~missing, 0.1 * epsilon, 1e-5)
     noisy = release(sketch, epsilon, 1e-5)
     unread = np.stack([counts.missing, counts.unreadable])
     return replace(noisy, table=replace(sketch.table, unread=unread, deviation=counts.deviation))
