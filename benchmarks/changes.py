@@ -25,6 +25,7 @@ from privclust_papers.report.verdicts import (
     PARTLY,
     REPRODUCED,
     TOO_FEW,
+    UNDECIDED,
     VACUOUS,
     _verdict_on_counts,
 )
@@ -37,6 +38,7 @@ AT_CHANCE = "no method is above chance"
 ON_CIFAR100 = "privatemail_cifar100", "privatemail_settings_cifar100", "privatemail_control"
 RECALL_OF_CHANCE = 0.0765  # Recall@8 of a random order of the gallery of CIFAR-100
 RANGE = "up to epsilon = 100 now, by `dpsc_fig2.csv`"
+TWO_BOUNDS = "a narrow and a wide bound, by `ckm_tab_snr.csv`"
 STARTS = "a printed mean of random starts has a sampling error, and is rounded"
 UNCONTRADICTED = "some comparisons hold and none is contradicted"
 ONE_IS_ENOUGH = "none holds, and one contradicted is enough"
@@ -183,6 +185,24 @@ def counts_of_distances(claim):
     return int(held), int(failed), len(table)
 
 
+def between_bounds(claim):
+    """Return the verdict by a narrow and a wide bound on a mean, from the published table."""
+    check = claim["check"]
+    paper = claim["target"].split("_")[0]
+    table = pd.read_csv(ROOT / f"docs/results/{paper}/{claim['target']}.csv")
+    table = table[(table["metric"] == check["metric"]) & (table["method"] == check["method"])]
+    half_widths = t.ppf(0.975, table["n"] - 1) * table["std"] / table["n"] ** 0.5
+    sides = {
+        _verdict_on_counts(
+            (table["mean"] + half_widths < bound).sum(),
+            (table["mean"] - half_widths > bound).sum(),
+            len(table),
+        )
+        for bound in (check["bound"], check["wide_bound"])
+    }
+    return UNDECIDED if len(sides) > 1 and NOT_REPRODUCED in sides else sides.pop()
+
+
 def starred(claim, counts):
     """Return the verdict on counts, with an asterisk if wider intervals may change it."""
     has_interval = claim["check"]["kind"] not in WITHOUT_INTERVAL
@@ -239,6 +259,9 @@ def changes(paper, commit):
             counts = again
             new = starred(claim, counts)
             rule = f"{RANGE}; {rule}".removesuffix("; another measure")
+        elif "wide_bound" in claim["check"]:
+            new = between_bounds(claim)
+            rule = "; ".join([*filter(None, [rule]), TWO_BOUNDS]).removeprefix("another measure; ")
         elif not is_same:
             new = waiting(claim)
         elif row.verdict not in KEPT and "rounding" in claim["check"]:

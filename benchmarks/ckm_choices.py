@@ -1,10 +1,12 @@
-"""What two choices of ours change on the page of compressive k-means: starts, and n of the costs.
+"""What choices of ours change on the page of compressive k-means: starts, n of costs, trials.
 
 ``OMP_NUM_THREADS=1 python benchmarks/ckm_choices.py starts`` (90 s) prints the mean relative SSE,
 with its 95 % interval, of CL-OMPR with two and with five starts, at two settings of Figure 2 right.
 ``... costs`` (3 minutes a data set, 3 GB) prints CPU seconds on the paper's 10^7 rows in float32:
 of sketching with m = 20kd, of DPLloyd and of EUGkM. For EUGkM it also prints the SSE, relative to
 that of the true means. The mixtures are those of the experiments, with other seeds than in a run.
+``... spreads`` (90 s) prints how often each verdict on "Variances are similar for all methods" is
+given with 20, 40 and 100 trials, if the true spreads are those of the published table.
 """
 
 from __future__ import annotations
@@ -12,9 +14,12 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections import Counter
 
 import numpy as np
+import pandas as pd
 from scipy.stats import t as student
+from scratch import ROOT
 from sklearn.cluster import KMeans
 
 from privclust.core.lloyd import inertia
@@ -23,6 +28,8 @@ from privclust_papers.ckm import costs
 from privclust_papers.ckm.data import as_array, mixture_trial
 from privclust_papers.ckm.methods import kmeans_at_snr
 from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.report.verdicts import judge
+from privclust_papers.settings.config import load_yaml
 
 SETTINGS = (5.0, 20.0), (10.0, 15.0)  # (SNR, m / kd) of Figure 2 right that contradict the paper
 K = D = 10
@@ -82,17 +89,46 @@ def times(n_trials):
             print(f"set {trial}, {name}: {spent:.1f} s, SSE {error:.2f}")
 
 
+def spreads(n_runs):
+    """Print verdicts on the caption of Figure 3: independent Gaussian logs with published spreads.
+
+    EUGkM at epsilon = 0.03, which the published table lacks, has the values of 0.01.
+    """
+    claims = load_yaml(ROOT / "config/papers/ckm/claims.yaml")
+    row = "ckm_fig3_variances_all"
+    parts = [c for c in claims if c.get("under") == row and c.get("decides")]
+    claims = [c | {"paper": "ckm"} for c in claims if c["id"] == row or c in parts]
+    table = pd.read_csv(ROOT / "docs/results/ckm/ckm_fig3.csv").query("metric == 'relative_sse'")
+    methods = {m for c in parts for m in (c["check"]["method"], *c["check"]["against"])}
+    table = table[table["method"].isin(methods)]
+    last = table[(table["method"] == "eugkm_addremove") & (table["epsilon"] == 0.01)]
+    table = pd.concat([table, last.assign(epsilon=0.03)])
+    rng = np.random.default_rng(1)
+    for n_trials in (20, 40, 100):
+        found = Counter()
+        for _ in range(n_runs):
+            trials = table.loc[table.index.repeat(n_trials)].assign(source="real")
+            trials["trial"] = trials.groupby(["method", "epsilon"]).cumcount()
+            spread = np.sqrt(np.log1p((trials["std"] / trials["mean"]) ** 2))
+            trials["relative_sse"] = np.exp(spread * rng.standard_normal(len(trials)))
+            verdicts = judge(claims, {"ckm_privacy": trials}, pd.DataFrame())
+            found[verdicts.set_index("id")["verdict"][row]] += 1
+        print(f"{n_trials} trials: {dict(found.most_common())} of {n_runs}", flush=True)
+
+
 def main():
-    """Print one of the two."""
+    """Print one of the three."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("starts", "costs"))
-    parser.add_argument("--trials", type=int, help="default: 40 for starts, 1 for costs")
+    parser.add_argument("what", choices=("starts", "costs", "spreads"))
+    parser.add_argument("--trials", type=int, help="default: 40 for starts, 1 for costs, 60 runs")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.what == "starts":
         starts(options.trials or 40)
-    else:
+    elif options.what == "costs":
         times(options.trials or 1)
+    else:
+        spreads(options.trials or 60)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def test_the_readme_counts_verdicts_as_the_pages_have_them():
         words = [word.strip("*") for name, word in rows if not name.startswith("| ↳")]
         words = [word for word in words if word != "no verdict"]
         cells = [sum(word == column for word in words) for column in columns]
-        cells[4] = len(words) - sum(cells)
+        cells[4] += len(words) - sum(cells)  # the other verdicts that decide nothing
         counted[paper] = [str(cell) for cell in (len(words), *cells)]
     assert cells_of(TEXT, "docs/results/", 7) == counted
 

@@ -154,23 +154,55 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
 
 
 def _correlated(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
-    """Check that a method's metric falls along an axis on the whole, by a rank correlation.
-
-    Spearman's correlation of each trial that has all points, averaged over trials, is below 0.
-    """
-    wide = _along(check, table).dropna().rank(axis=1)
-    along = np.arange(len(wide.columns), dtype=float)
-    by_trial = pd.DataFrame({"rho": wide.T.corrwith(pd.Series(along, wide.columns))}).dropna()
-    if by_trial.empty:
+    """Check that a method's metric falls along an axis on the whole, by a rank correlation."""
+    rhos = _rank_correlations(check, table)
+    outcomes, rho = _all_on_one_side(rhos, 0.0, is_below=True)
+    if not rho:
         return _nothing, _NO_TEXTS
-    rho = _estimate({"quantity_kind": "difference of fractions"}, by_trial, "rho")
-    outcomes, _ = _all_on_one_side([rho], 0.0, is_below=True)
     axis = wording.words(check["along"])
     return outcomes, (
         f"a negative rank correlation of {wording.quantity} with {axis}, for {wording.label}"
         f"{_fixed(check, wording)}",
         with_interval(rho),
     )
+
+
+def _independent(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
+    """Check that a method's metric has no rank correlation with an axis, at each point.
+
+    A comparison is contradicted or open: trials can show a correlation, but not that none exists.
+    """
+    rhos = _rank_correlations(check, table)
+    if not rhos:
+        return _nothing, _NO_TEXTS
+    strongest = max(rhos, key=lambda rho: abs(rho.value))
+
+    def outcomes(level: float) -> list[str]:
+        ends = [rho.ends(level) for rho in rhos]
+        return [OPEN if low <= 0.0 <= high else FAILS for low, high in ends]
+
+    axis = wording.words(check["along"])
+    return outcomes, (
+        f"no rank correlation of {wording.quantity} with {axis}, for {wording.label}"
+        f"{_fixed(check, wording)}",
+        f"{with_interval(strongest)}{wording.place(strongest)}{_of_several(rhos, 'the strongest')}",
+    )
+
+
+def _rank_correlations(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
+    """Return Spearman's correlation of a metric with an axis at each point of ``by``.
+
+    It is that of each trial that has all values of the axis, averaged over trials.
+    """
+    rhos = []
+    for point, part in _points(check, table):
+        wide = _along(check, part).dropna().rank(axis=1)
+        along = np.arange(len(wide.columns), dtype=float)
+        by_trial = pd.DataFrame({"rho": wide.T.corrwith(pd.Series(along, wide.columns))}).dropna()
+        if not by_trial.empty:
+            kind = {"quantity_kind": "difference of fractions"}
+            rhos.append(_estimate(kind, by_trial, "rho", at=point))
+    return rhos
 
 
 def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
@@ -238,6 +270,7 @@ KINDS: dict[str, Callable[..., Judged]] = {
     "at_most": _at_most,
     "falls": _falls,
     "correlated": _correlated,
+    "independent": _independent,
     "stable": _stable,
     "varies": _stable,
     "grows": _stable,
@@ -256,6 +289,7 @@ TOLERANCES = {
     "at_most": "the bound {bound:g} in every trial ({reason})",
     "falls": "the 95 % interval of paired differences of neighbouring points{chance_alone}",
     "correlated": "the 95 % interval of Spearman's rank correlation within a trial, against 0",
+    "independent": "the 95 % interval of Spearman's rank correlation within a trial, against 0",
     "stable": "the 95 % interval of the change, against {bound:g} ({reason})",
     "varies": "the 95 % interval of the change, against {bound:g} ({reason})",
     "grows": "the 95 % interval of the growth, against {bound:g} ({reason})",

@@ -37,6 +37,7 @@ CONSISTENT = "consistent"
 PARTLY = "partly"
 NOT_REPRODUCED = "not reproduced"
 TOO_FEW = "too few trials"
+UNDECIDED = "undecided"
 VACUOUS = "vacuous"
 NOT_COMPARABLE = "not comparable"
 NOT_RUN = "not run"
@@ -63,6 +64,10 @@ MEANINGS = {
         "The trials decide nothing: no comparison holds and none is contradicted. This verdict "
         f"also stands where we have fewer than {FEWEST} of the trials behind a printed number, or "
         "where all our random starts give the same result and the printed mean is higher."
+    ),
+    UNDECIDED: (
+        'The paper gives no number for a word such as "about", and the claim is not reproduced '
+        "with the narrowest bound that a reader may choose, but it is with the widest."
     ),
     VACUOUS: (
         "No method in the comparison does better than chance, so that neither outcome says "
@@ -152,7 +157,11 @@ def judge(
             words = (quantities or {}).get(claim["paper"], {})
             judgement = _judged(check | {"quantity_kind": kind}, trials, words)
             judgements[claim["id"]] = judgement
-            rows.append(head | _told([judgement] if judgement else []))
+            told = _told([judgement] if judgement else [])
+            if judgement and "wide_bound" in check:
+                wide = {**check, "bound": check["wide_bound"], "quantity_kind": kind}
+                told = _between_bounds(told, _told([_judged(wide, trials, words) or judgement]))
+            rows.append(head | told)
     n_best = {claim["id"]: claim["data_sets"] for claim in claims if "data_sets" in claim}
     for row in (row for row in rows if "verdict" not in row):
         deciding = [c["id"] for c in claims if c.get("under") == row["id"] and c.get("decides")]
@@ -239,6 +248,17 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
         "tolerance": tolerance,
         "data": "; ".join(sources),
     }
+
+
+def _between_bounds(narrow: dict[str, str], wide: dict[str, str]) -> dict[str, str]:
+    """Return the verdict by the narrow bound, or "undecided" if the wide one gives another side."""
+    if (narrow["verdict"] == NOT_REPRODUCED) == (wide["verdict"] == NOT_REPRODUCED):
+        return narrow
+    both = {
+        name: f"With the narrow bound: {narrow[name]} With the wide bound: {wide[name]}"
+        for name in ("decided_by", "tolerance")
+    }
+    return {**narrow, **both, "verdict": UNDECIDED}
 
 
 def _of_the_papers(judged: Sequence[_Judgement]) -> Sequence[_Judgement]:

@@ -1,5 +1,6 @@
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ from privclust.sketches import Sketch
 from privclust.synthetic.clusters import MixtureRows
 from privclust_papers.ckm import checks as checks
 from privclust_papers.pipeline.runner import TrialStreams
+from privclust_papers.settings.config import load_yaml
 from privclust_papers.shared.statements import evaluate_numbers, measure_excess
 
+CLAIMS = Path(__file__).parents[3] / "config/papers/ckm/claims.yaml"
 SIZES = {"n_clusters": 4, "n_features": 3, "n_frequencies": 80}
 SETTING = {"alpha_r": 0.25, "sigma_xi": 1.5, "n_devices": 2, "device_size": 200, "repeats": 60}
 
@@ -75,6 +78,16 @@ def test_norms_do_not_depend_on_the_scale_of_the_data():
     np.testing.assert_allclose(norms, norms[0], rtol=0.01)
 
 
+def test_one_gaussian_and_very_many_clusters_have_a_norm_of_0_297():
+    norms = []
+    for k in (1, 400):  # means of many clusters are normal, so that the mixture is nearly Gaussian
+        means = np.random.default_rng(k).normal(scale=2.0, size=(k, 3))
+        frequencies = checks.trial_frequencies(np.random.default_rng(0), 3, 10_000)
+        data = checks.without_rows({**SIZES, "means": means, "frequencies": frequencies})
+        norms.append(float(checks.measure_norm(data, streams(SIZES), "total")["norm2"]))
+    np.testing.assert_allclose(norms, 0.297, atol=0.01)
+
+
 def test_the_variance_line_sums_to_eq_6_but_differs():
     assert max(excess("variance_line_summed", trial)[1] for trial in range(10)) < 1e-12
     for trial in range(10):
@@ -134,3 +147,13 @@ def test_every_statement_is_in_the_config_s_reach():
     settings = [excess("merging", trial)[0] for trial in range(30)]
     assert all(1 <= s["r"] < s["m"] <= 4 for s in settings)
     assert all(a["seed"] != b["seed"] for a, b in itertools.combinations(settings, 2))
+
+
+def test_variances_of_all_methods_are_compared_in_pairs_each_counted_once():
+    claims = load_yaml(CLAIMS)
+    rows = [c["check"] for c in claims if c.get("under") == "ckm_fig3_variances_all"]
+    deciding = [r for r in rows if "dplloyd_separated" in (r["method"], *r["against"])]
+    methods = {m for r in deciding for m in (r["method"], *r["against"])}
+    pairs = [frozenset((r["method"], other)) for r in deciding for other in r["against"]]
+    assert len(pairs) == len(set(pairs)) == 6
+    assert set(pairs) == set(map(frozenset, itertools.combinations(methods, 2)))

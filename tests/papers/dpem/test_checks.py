@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from privclust.mixtures import PlanSettings, budget_share
 from privclust_papers.dpem import checks as mixture_checks
 from privclust_papers.dpem.checks import STATEMENTS
 from privclust_papers.pipeline.runner import TrialStreams
@@ -100,3 +101,33 @@ def test_budgets_cost_no_more_than_the_paper_counts(mean_noise):
     assert costs["epsilon_1e4"] < costs["epsilon_1e6"]
     if mean_noise == "joint":
         assert np.isclose(costs["rho"], 0.9)
+
+
+def scale_of_dplloyd_over_ours(k, covariance_type, epsilon, n_iter=10, d=2):
+    """Ratio of the Laplace scales on a mean, both times N_k, in the paper's setting of Figure 2."""
+    settings = PlanSettings(d, k, n_iter, covariance_type, "laplace", "paper", 1e-3)
+    share = budget_share(settings, epsilon, 0.01, "cdp")
+    return (d + 1) * n_iter / epsilon / (2.0 * math.sqrt(d) / share)
+
+
+@pytest.mark.parametrize(("k", "kind", "factor"), [(3, "spherical", 1.79), (5, "zero", 1.94)])
+@pytest.mark.parametrize("epsilon", [0.01, 0.9, 10.0])
+def test_noise_is_smaller_than_dplloyd_s_up_to_an_epsilon(k, kind, factor, epsilon):
+    ratio = scale_of_dplloyd_over_ours(k, kind, epsilon)
+    assert ratio == pytest.approx(factor / math.sqrt(epsilon), rel=0.003)
+    assert (ratio > 1.0) == (epsilon < factor**2)
+
+
+def test_noise_for_the_same_expected_loss_is_the_same():
+    """By the paper's count, the mean loss is that of eps' and of the number of releases only."""
+    point = {"n_features": 2, "n_components": 3, "n_iter": 10, "epsilon": 0.9}
+    data = mixture_checks.budget_trial(point, 0, None, None)
+    rho = {
+        rule: mixture_checks.compose_budget(data, None, accounting=rule, mean_noise="laplace")
+        for rule in ("cdp", "advanced")
+    }
+    means = {rule: float(costs["claimed_rho"]) for rule, costs in rho.items()}
+    assert means["cdp"] / means["advanced"] == pytest.approx(82, abs=0.5)
+    settings = PlanSettings(2, 3, 10, "spherical", "laplace", "paper", 1e-3)
+    advanced = budget_share(settings, 0.9, 0.01, "advanced")
+    assert budget_share(settings, means["advanced"], 0.01, "cdp") == pytest.approx(advanced)

@@ -1022,3 +1022,51 @@ def test_correlated_is_left_open_where_nothing_falls():
     ]
     # binomial: more than 8 of 100 at 2.5 % once in 1000 runs
     assert found.count("reproduced") <= 8
+
+
+BELOW_BOTH = {"kind": "below", "reason": "r", "bound": 0.1, "wide_bound": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"), [(0.05, "reproduced"), (0.2, "undecided"), (0.4, "not reproduced")]
+)
+def test_a_word_without_a_number_is_undecided_where_the_bound_chooses_the_side(mean, expected):
+    row = verdict(BELOW_BOTH, trials({"a": mean}))
+    assert row["verdict"] == expected
+    said = "With the narrow bound: Expected: error below 0.1 for A."
+    assert row["decided_by"].startswith(said) == (expected == "undecided")
+    assert row["decided_by"].count("Expected: error below 0.3") == (expected == "undecided")
+
+
+def test_a_wide_bound_does_not_add_a_better_verdict():
+    row = verdict({**BELOW_BOTH, "by": ["d"], "bound": 0.2}, trials({"a": 0.2}))
+    assert row["verdict"] == "too few trials"  # by the wide bound it is reproduced
+
+
+INDEPENDENT = {"kind": "independent", "along": "epsilon"}
+
+
+@pytest.mark.parametrize("step", [0.1, -0.1])
+def test_independent_is_contradicted_by_a_trend_in_either_direction(step):
+    table = curve({0.1: 0.3, 1.0: 0.3 + step, 10.0: 0.3 + 2 * step})
+    row = verdict(INDEPENDENT, {"e": table})
+    assert row["verdict"] == "not reproduced"
+    assert "no rank correlation of error with epsilon, for A" in row["decided_by"]
+
+
+def test_independent_is_never_reproduced():
+    flat = dict.fromkeys((0.1, 1.0, 10.0, 100.0), 0.3)
+    found = [
+        verdict(INDEPENDENT, {"e": curve(flat, n=20, seed=seed)})["verdict"] for seed in range(100)
+    ]
+    assert set(found) <= {"too few trials", "not reproduced"}
+    # binomial: more than 13 of 100 at 5 % once in 1000 runs
+    assert found.count("not reproduced") <= 13
+
+
+def test_independent_is_judged_at_each_point():
+    flat, falling = (curve({0.1: 0.3, 1.0: 0.3 - fall}) for fall in (0.0, 0.2))
+    both = pd.concat([flat.assign(d=1), falling.assign(d=2)])
+    row = verdict({**INDEPENDENT, "by": ["d"]}, {"e": both})
+    assert row["verdict"] == "not reproduced"
+    assert "at d = 2, the strongest of 2 comparisons" in row["decided_by"]
