@@ -40,7 +40,7 @@ def starts_of(X, k, n_starts):
     model = CompressiveKMeans(
         k, epsilon=1.0, delta=DELTA, bounds=(-1.0, 1.0), n_directions=d, random_state=0
     ).fit(X)
-    sketch, moments = model._merged, model._data_moments
+    sketch, moments = model._released, model._data_moments
     features, noise, n = mean_features(sketch)
     task = features, sketch.frequencies, k, moments
     expected = expected_residual(features, n, sketch.alpha_r, noise)

@@ -55,7 +55,7 @@ autosummary_generate = False
 autodoc_typehints = "none"  # they stand in the docstrings, with shapes and ranges
 autodoc_member_order = "bysource"
 autodoc_default_options = {  # scikit-learn's own, whose words refer to pages that are not here
-    "exclude-members": "set_fit_request, set_partial_fit_request"
+    "exclude-members": "set_fit_request"
 }
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

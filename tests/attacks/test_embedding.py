@@ -92,7 +92,7 @@ def test_an_error_that_counts_the_rows():
 
 @hidden
 @pytest.mark.attack(
-    claim="out_of_bounds='clip' accepts any row.",
+    claim="With a norm_bound any row is accepted.",
     before="NaN, infinity or 1e300 in one row raised an error in place of components or "
     "projections.",
     now="PrivatePCA leaves out a row with NaN by default, and PrivateRandomProjection counts NaN "

@@ -165,7 +165,7 @@ def test_narrow_frames(narrow):
 
 
 @pytest.mark.attack(
-    claim="PrivateGaussianMixture, AdaptiveGaussianMixture, out_of_bounds='clip': no record "
+    claim="PrivateGaussianMixture, AdaptiveGaussianMixture, with a norm_bound: no record "
     "decides between a result and an error.",
     before="NaN, infinity and rows too large to square raised ValueError.",
     now="Rows are clipped, or left out if they have NaN, by a rule that depends only on the row. "

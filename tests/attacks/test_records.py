@@ -43,7 +43,7 @@ def test_a_cell_that_changes_the_precision_of_all_rows():
 @pytest.mark.parametrize(
     "model",
     [
-        DPLloyd(1, norm_bound=1.0, out_of_bounds="error", random_state=0),
+        DPLloyd(1, norm_bound=1.0, random_state=0),
         CompressiveKMeans(1, bounds=(-1, 1), random_state=0),
         PrivateGaussianMixture(1, norm_bound=1.0, random_state=0),
         AdaptiveGaussianMixture(1, norm_bound=1.0, random_state=0),
@@ -71,7 +71,7 @@ def _told(call, X):
 
 
 @pytest.mark.attack(
-    claim="out_of_bounds='clip': no cell decides between a result and an error.",
+    claim="With declared bounds, no cell decides between a result and an error.",
     before="10**400, pd.NA or text in one cell of a table of objects raised an error.",
     now="A number that is too large is clipped, and a row with a cell that is not a number is "
     "left out. Other rows have the same bits.",

@@ -7,7 +7,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from privclust import embedding, kmeans, mixtures, subspaces
-from privclust.kmeans import CompressiveKMeans
 from privclust.privacy import Budget, BudgetError
 from privclust.privacy.estimator import PrivateEstimator
 from privclust.subspaces import KPlanes
@@ -111,21 +110,6 @@ def test_a_refit_with_a_bad_parameter(name):
     with pytest.raises(ValueError, match="epsilon"):
         model.fit(X)
     assert is_not_fitted(model)
-
-
-@pytest.mark.attack(
-    claim="A call of partial_fit that fails releases nothing and changes nothing.",
-    before="The guarantee included the noise of a call that a ledger had refused.",
-    now="The estimator is the same as before the call.",
-)
-def test_a_refused_partial_fit():
-    model = CompressiveKMeans(2, epsilon=1.0, bounds=(-1, 1), n_frequencies=20, random_state=0)
-    model.partial_fit(X)
-    before = dict(vars(model))
-    with Budget(epsilon=1e-9), pytest.raises(BudgetError):
-        model.partial_fit(X + 0.1)
-    assert all(vars(model)[name] is value for name, value in before.items())
-    assert set(vars(model)) == set(before)
 
 
 @pytest.mark.attack(

@@ -22,8 +22,8 @@ STRANGE = (0.0, 1e9, 1e308, np.inf, -np.inf, np.nan)
 class Fit(PrivateEstimator, BaseEstimator):
     """What private estimators do before anything else."""
 
-    def __init__(self, bounds, out_of_bounds="clip"):
-        self.bounds, self.out_of_bounds = bounds, out_of_bounds
+    def __init__(self, bounds):
+        self.bounds = bounds
 
     def fit(self, X, y=None):
         self.rows_ = private_records(self, X, dtype=[np.float64, np.float32]).rows

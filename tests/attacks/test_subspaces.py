@@ -41,7 +41,7 @@ for _ in range(40):
     bases = np.concatenate([far, np.stack([u, rng.permutation(u)])])[:, :, None]
     model = SuLQKPlanes(
         k, 1, epsilon=100.0, init=bases, max_iter=1, neighbours="add_remove", norm_bound=1.0,
-        out_of_bounds="error", random_state=0,
+        random_state=0,
     )
     fits = [model.fit(np.tile(x, (rows, 1))).subspaces_ for rows in (n, n + 1)]
     found = [np.abs(bases[-2:, :, 0] @ x).argmax() for bases in fits]
@@ -91,7 +91,7 @@ def test_fewer_rows_than_clusters():
 @hidden
 @drowned
 @pytest.mark.attack(
-    claim="out_of_bounds='clip' accepts any row.",
+    claim="With a norm_bound any row is accepted.",
     before="NaN, infinity or 1e300 in one row raised an error in place of subspaces.",
     now="Such a row is clipped to the bound, and guarantee_ says so. With missing='middle', as "
     "here, NaN counts as 0; by default a row with NaN is left out.",

@@ -90,9 +90,6 @@ class PrivatePCA(
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data. None takes it from the data, with
         a warning, and leaves no guarantee.
-    out_of_bounds : {"clip", "error"}
-        Treatment of longer rows: clipped to the bound with a warning, or an error. With ``"clip"``
-        any row is accepted: in a row with infinite entries only these count, and NaN is 0.
     neighbours : {"replace_one", "add_remove"}
         Neighbour relation. ``"add_remove"`` accepts any number of rows, also 0, and limits epsilon
         of ``"exponential"`` to 931.
@@ -174,7 +171,6 @@ class PrivatePCA(
     delta: float = 1e-6
     mechanism: Literal["gaussian", "exponential", "mod_sulq"] = "gaussian"
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     n_sweeps: int = 10
     missing: Literal["drop", "middle"] = "drop"
@@ -189,7 +185,7 @@ class PrivatePCA(
                 "only if moments are not rounded again; use mechanism='gaussian'"
             )
         source = noise_source(self.random_state)
-        rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        rows, radius, leaks = bounded_rows(X, self.norm_bound)
         release = self._draw_frame if self.mechanism == "exponential" else self._add_noise
         release(rows, radius, source, leaks, records)
         return self

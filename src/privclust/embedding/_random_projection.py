@@ -17,7 +17,7 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import DELTA, check_parameters
 from privclust.privacy import Guarantee, Neighbours
 from privclust.privacy.accounting import pld_epsilon
-from privclust.privacy.bounds import bounded_rows
+from privclust.privacy.bounds import bounded_rows, checked_radius, longer_rows
 from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, private_records
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
@@ -77,9 +77,6 @@ class PrivateRandomProjection(
     norm_bound : float or None
         R, the largest Euclidean norm of a row, known without the data. None takes it from the data
         of `fit`, warns, and leaves no guarantee; for ``"attribute"`` None means no bound.
-    out_of_bounds : {"clip", "error"}
-        Treatment of longer rows: clipped to the bound with a warning, or an error. With ``"clip"``
-        any row is accepted: in a row with infinite entries only these count, and NaN is 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction.
 
@@ -128,7 +125,6 @@ class PrivateRandomProjection(
     delta: float = 1e-6
     neighbours: Literal["row", "attribute"] = "row"
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -228,10 +224,16 @@ class PrivateRandomProjection(
     def _bounded(self, X, norm_bound):
         """Return rows within the ball, its radius, and leaks of the data by the radius."""
         if self.neighbours == "row":
-            return bounded_rows(X, norm_bound, self.out_of_bounds)
+            return bounded_rows(X, norm_bound)
         if norm_bound is None:
             return X, None, ()
-        return bounded_rows(X, norm_bound, "error")
+        radius = checked_radius(norm_bound)
+        if (is_longer := longer_rows(X, radius)).any():
+            raise ValueError(
+                f"X: row {int(np.argmax(is_longer))} has a norm above norm_bound={radius:g}, and "
+                "others may; raise the bound"
+            )
+        return X, radius, ()
 
     def _sensitivity(self):
         if self.neighbours == "row":

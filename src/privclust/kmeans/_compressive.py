@@ -52,7 +52,6 @@ from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.left_out import LeftOutCount, with_left_out
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
-from privclust.sketches._base import check_alike
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._sketch import Sketch
 
@@ -114,7 +113,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         Whether `fit` has rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``
         needs Gaussian noise, the Gaussian decoder and `variance` None. It has rounds after every
         projection; otherwise if their noise raises the loss of k clusters by less than 5 %, as
-        predicted from the pilot. `partial_fit` has none.
+        predicted from the pilot.
     n_directions : int or None
         Number of random directions to sketch rows along if there are rounds. None: all features
         up to 16, otherwise 2 log(k), at least 8.
@@ -234,41 +233,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         records = self._records(X, groups)
         self._check_parameters(records)
-        self._start(records, self.last_round)
-        return self._add(records, None)
-
-    def partial_fit(
-        self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None
-    ) -> Self:
-        """Add rows that were not seen before, and find the centers again.
-
-        This is the paper's protocol with one device per call. The rows are sketched with the
-        frequencies of the first call, noise is added, and the sketch is merged with the earlier
-        ones. Only the first call spends budget on the scale of the frequencies. Each row is in one
-        call, so the guarantee of all calls is that of one (parallel composition). Calls must not
-        overlap, and the call of a row must not depend on other rows. Noise adds up: few large calls
-        are better than many small ones.
-
-        Parameters and errors are those of `fit`. All calls need the same number of features, and
-        the first at least as many rows as clusters if their number is public. With groups, all
-        calls have them, and all rows of a group are in one.
-        """
-        first = not hasattr(self, "sketch_")
-        records = self._records(X, groups, reset=first)
-        self._check_parameters(records if first else None)
-        if first:
-            self._start(records, last_round=False)
-        elif (self.epsilon is None) != (self.sketch_.noise is None):
-            raise ValueError(
-                "epsilon must be a number in all calls of partial_fit or None in all, "
-                f"got {self.epsilon!r} after calls {'without' if self.epsilon else 'with'} one"
-            )
-        elif self.n_rounds_:
-            raise ValueError(
-                "partial_fit cannot go on from a fit with a last round: fit with last_round=False, "
-                "or call partial_fit from the first rows on"
-            )
-        return self._add(records, None if first else self._merged)
+        self._start(records)
+        return self._find(records)
 
     def standard_errors(
         self, *, rows: bool = True, random_state: RandomState = None
@@ -284,19 +250,19 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             Before `fit`.
         """
         check_is_fitted(self)
-        released = self._merged, self._decoded
+        released = self._released, self._decoded
         if not self._rounds:
             return standard_errors(*released, rows=rows, random_state=random_state)
         return errors_after_rounds(*released, self._rounds, rows=rows, random_state=random_state)
 
-    def _records(self, X, groups=None, reset=True):
+    def _records(self, X, groups=None):
         relation = self._relation()
         if self.epsilon is None or self.bounds is None:
             relation = Neighbours.REPLACE_ONE  # the mean or the bounds of the rows need some rows
         types = [np.float64, np.float32]
-        return private_records(self, X, groups, dtype=types, neighbours=relation, reset=reset)
+        return private_records(self, X, groups, dtype=types, neighbours=relation)
 
-    def _start(self, records, last_round):
+    def _start(self, records):
         """Choose bounds, projection and frequencies; release a pilot if they need one."""
         X, groups = records.rows, records.groups
         d = X.shape[1]
@@ -306,7 +272,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._rng = as_generator(self.random_state)
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
-        p, m = self._sizes(d, last_round, unit_of(groups))
+        p, m = self._sizes(d, unit_of(groups))
         n_pilot = pilot_size(p) if self.variance is None else 0
         self._share = 1.0 - self._round_share - (PILOT_SHARE if n_pilot else 0.0)
         self._charge(records, m, n_pilot)
@@ -315,7 +281,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
             self._seen_box = self._projection.box(self._box_of_data)
         self._data_moments, self._pilots = self._moments(self._seen(X), groups)
-        if self._round_share and last_round == "auto" and not (p < d or self._round_pays(d)):
+        if self._round_share and self.last_round == "auto" and not (p < d or self._round_pays(d)):
             self._share, self._round_share = self._share + self._round_share, 0.0
             self._noise_of_sketch = self._budget.measurement(m, self._share)
         if self.variance is not None:
@@ -324,7 +290,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             k, moments = self._most_clusters, self._data_moments
             self._frequencies = cluster_frequencies(k, m, moments, self._rng)
 
-    def _sizes(self, d, last_round, unit):
+    def _sizes(self, d, unit):
         """Return the numbers of directions and frequencies; choose noise and the rounds' share."""
         k = self._most_clusters
         p = self.n_directions or number_of_directions(k, d)
@@ -332,7 +298,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._budget = FitBudget.of(self, m, unit)
         has_noise = self.epsilon is not None and self._budget.mechanism == "gaussian"
         is_default = self.decoder == "gaussian" and self.variance is None
-        if not (last_round and has_noise and is_default):
+        if not (self.last_round and has_noise and is_default):
             self._round_share, p = 0.0, d
             m = self.n_frequencies or number_of_frequencies(k * d)
             self._budget = FitBudget.of(self, m, unit)
@@ -362,28 +328,22 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             rows = sums.clipped(rows, self._seen_box.center)
         return Sketch.from_feature_sums(sums.add(rows, groups))
 
-    def _add(self, records, before):
-        """Sketch rows, add noise, merge with an earlier sketch (or None), and find centers."""
-        X, groups = records.rows, records.groups
-        if before is not None:
-            of_call = {name: getattr(self, name) for name in ("epsilon", "delta", "neighbours")}
-            of_call["unit"] = unit_of(groups)
-            self._budget = replace(self._budget, **of_call)
-            self._charge(records, before.n_frequencies, before=before)
+    def _find(self, records):
+        """Sketch rows, add noise, and find centers."""
+        X = records.rows
         rows, box = self._seen(X), self._seen_box
-        exact = self._sketched(rows, self._frequencies, groups)
-        sketch = self._release(exact, self._noise_of_sketch)
-        self._merged = sketch if before is None else before + sketch
+        exact = self._sketched(rows, self._frequencies, records.groups)
+        self._released = self._release(exact, self._noise_of_sketch)
         bounds = None if box is None else (box.low, box.high)
         # for release, starts are derived from the released sums: same sums, same clusters
         of_starts = None if self.random_state is None else self._rng
         self.n_clusters_, self.cluster_count_ = self.n_clusters, None
         where = {"bounds": bounds, "moments": self._data_moments, "random_state": of_starts}
         if self.n_clusters == "auto":
-            self.cluster_count_ = count_clusters(self._merged, self.max_clusters, **where)
+            self.cluster_count_ = count_clusters(self._released, self.max_clusters, **where)
             self.n_clusters_ = self.cluster_count_.n_clusters
         decoded = decode(
-            self._merged,
+            self._released,
             self.n_clusters_,
             method=self.decoder,
             spread=self.spread,
@@ -401,11 +361,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self.cluster_spreads_ = widths_of_rounds(self._rounds)
         pilots = [pilot.guarantee for pilot in self._pilots]
         rounds = [found.noise for found in self._rounds]
-        whole = self._budget.composed(self._merged.guarantee, pilots, rounds, self._leaks)
+        whole = self._budget.composed(self._released.guarantee, pilots, rounds, self._leaks)
         self.guarantee_ = with_left_out(whole, self._lines)
         # the frequencies depend on the pilot: the sketch has the guarantee of the whole fit
-        private = self._merged.noise is not None
-        self.sketch_ = replace(self._merged, guarantee=self.guarantee_ if private else None)
+        private = self._released.noise is not None
+        self.sketch_ = replace(self._released, guarantee=self.guarantee_ if private else None)
         self.labels_ = records.labels(nearest_center(X, self.cluster_centers_))
         self._check_noise(decoded)
         return self
@@ -419,7 +379,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Run the rounds; return `decoded` with the clusters that they detect as well."""
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
-        n_samples = self._budget.n_samples(self._n_counted, self._merged)
+        n_samples = self._budget.n_samples(self._n_counted, self._released)
         parts = parts_of_rounds(projected=self._projection is not None)
         noises = self._budget.round_noises(self._round_share, parts)
         how = n_samples, noises, self._budget.source(self._rng), self._rng, groups
@@ -464,9 +424,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             return sketch
         return replace(sketch, n_samples=float(self._n_counted))
 
-    def _charge(self, records, m, n_pilot=0, before=None):
-        """Charge a call's sketch and pilot (of `n_pilot` frequencies); release `left_out_`."""
-        others = self.left_out_ if before is not None else None
+    def _charge(self, records, m, n_pilot):
+        """Charge sketch, pilot (of `n_pilot` frequencies) and rounds; release `left_out_`."""
         self.left_out_, self._lines = None, ()
         is_public = self._budget.relation is Neighbours.REPLACE_ONE
         # if the number is private, the noisy sketch has an estimate
@@ -479,8 +438,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         if n_pilot:
             self._noise_of_pilot = self._budget.measurement(n_pilot, PILOT_SHARE)
             pilots = [self._budget.promise(self._noise_of_pilot)]
-        if before is not None:
-            check_alike(before.guarantee, sums)  # before budget is spent
         # a larger sketch in place of rounds has the same privacy loss
         rounds = self._budget.round_noises(self._round_share) if self._round_share else []
         promise = self._budget.composed(sums, pilots, rounds, self._leaks)
@@ -490,13 +447,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self.left_out_ = left_out.release(self._budget.source(self._rng))
         if self._n_counted is not None:
             self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
-        if others is not None and self.left_out_ is not None:
-            self.left_out_ = others + self.left_out_
 
     def _check_parameters(self, records):
-        """Raise a ValueError; records are None if there may be fewer than clusters."""
         is_public = self.epsilon is None or self._relation() is Neighbours.REPLACE_ONE
-        X = None if records is None else records.rows
-        check_parameters(self, X, count_is_public=is_public, records=records)
+        check_parameters(self, records.rows, count_is_public=is_public, records=records)
         if self.last_round not in (True, False, "auto"):
             raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")

@@ -163,10 +163,6 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         Lower and upper bound of the features, known without the data, in place of `norm_bound`:
         numbers or arrays of shape (n_features,); or (low, high) for each column of a frame, by its
         name.
-    out_of_bounds : {"clip", "error"}
-        Rows outside are clipped to the ball or box, with a warning, or refused by an error. With
-        ``"clip"`` and declared bounds any row is accepted; if a row has infinite entries, only
-        those count. That a row was refused is not covered by the guarantee.
     init : {"uniform", "separated"}, None or array-like of shape (n_clusters, n_features)
         ``"uniform"`` or None: uniform in the ball or box. ``"separated"``: the start of Su et al.,
         away from each other and from the border
@@ -227,7 +223,6 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     max_iter: int = 5
     norm_bound: float | None = None
     bounds: Bounds | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     init: Literal["uniform", "separated"] | ArrayLike | None = "uniform"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
@@ -288,9 +283,9 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     def _domain(self, X):
         """Return rows within the ball or box, that domain, and the leaks of choosing it."""
         if self.bounds is None:
-            rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+            rows, radius, leaks = bounded_rows(X, self.norm_bound)
             return rows, _Ball(X.shape[1], radius), leaks
-        box, is_outside, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
+        box, is_outside, leaks = declared_box(X, bounds_of(self))
         rows = box.clipped(X) if is_outside else X
         return rows, _Cube(box), leaks
 

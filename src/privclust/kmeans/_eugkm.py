@@ -79,9 +79,6 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         Lower and upper bound of the features, known without the data: numbers or arrays of shape
         (n_features,); or (low, high) for each column of a frame, by its name. None computes them
         from the data, with a warning and without a guarantee.
-    out_of_bounds : {"clip", "error"}
-        Rows outside are counted in the nearest cell, with a warning, or refused. With ``"clip"``
-        and declared bounds any row is accepted. A refusal is not covered by the guarantee.
     n_samples : int or None
         N, if it is roughly known without the data. None: the number of rows, see above.
     init : "separated" or array-like of shape (n_clusters, n_features)
@@ -166,7 +163,6 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     delta: float = 0.0
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     bounds: Bounds | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     n_samples: int | None = None
     init: Literal["separated"] | ArrayLike = "separated"
     n_init: int = 30
@@ -179,7 +175,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         records = self._checked_records(X, groups, any_number=self.bounds is not None)
         X, relation = records.rows, self._relation()
         source = noise_source(self.random_state)
-        box, _, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
+        box, _, leaks = declared_box(X, bounds_of(self))
         asks = self.n_samples is None and relation is Neighbours.ADD_REMOVE
         size_noise = self._noise(_SIZE_SHARE)[0] if asks else None
         noise, epsilon_like = self._noise(1.0 - _SIZE_SHARE if asks else 1.0)

@@ -73,8 +73,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
 
     For data of one to three features and many clusters, such as places on a map. Up to 10 features
     are accepted; above 3 prefer `CompressiveKMeans`. The rows are read several times, so X must
-    be an array or a frame. For streams use a `privclust.sketches.Sketch` or
-    ``CompressiveKMeans.partial_fit``.
+    be an array or a frame. For streams use a `privclust.sketches.Sketch`.
 
     1. The declared box is cut into about four equal cells per cluster, and noisy counts of their
        rows are released.
@@ -108,9 +107,6 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         Lower and upper bound of the features, known without the data: numbers or arrays of shape
         (n_features,); or (low, high) for each column of a frame, by its name. None computes them
         from the data, with a warning, and there is no guarantee.
-    out_of_bounds : {"clip", "error"}
-        Rows outside the bounds are clipped to them, with a warning, or refused by an error. That
-        a row was refused is not covered by the guarantee.
     missing : {"drop", "middle"}
         A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
         and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
@@ -185,7 +181,6 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
     delta: float = 1e-6
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     bounds: Bounds | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
 
@@ -198,7 +193,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
                 "use CompressiveKMeans"
             )
         source = noise_source(self.random_state)
-        box, is_outside, leaks = declared_box(X, bounds_of(self), self.out_of_bounds)
+        box, is_outside, leaks = declared_box(X, bounds_of(self))
         X = box.clipped(X) if is_outside else X
         levels, of_round = self._noises(X.shape[1])
         lines = [

@@ -97,10 +97,6 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         at epsilon = 1 and 8,000 rows, a bound 30 times too large lowers the log density by less
         than 0.05 nats. With few rows it hurts. None takes it from the data, warns, and leaves no
         guarantee.
-    out_of_bounds : {"clip", "error"}
-        Treatment of longer rows: clipped to the bound with a warning, or an error. With ``"clip"``
-        and a bound, rows may be infinite; in a row with infinite entries only these count. The
-        warning and the error are not covered by the guarantee: keep them as private as X.
     missing : {"drop", "middle"}
         Treatment of an entry that is missing (NaN, None) or not a number. ``"drop"``: the row
         contributes nothing, and `left_out_` counts such rows. ``"middle"``: the entry is replaced
@@ -162,7 +158,6 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
     accounting: Literal["pld", "cdp"] = "pld"
     max_iter: int = 8
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
 
@@ -172,7 +167,7 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         delta = None if self.accounting == "cdp" else float(self.delta)
         share = total_share(float(self.epsilon), delta, self.accounting)
         source = noise_source(self.random_state)
-        X, bound, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        X, bound, leaks = bounded_rows(X, self.norm_bound)
         shape = self.covariance_type, X.shape[1], self.n_components
         plan = FitPlan.of(*shape, self.max_iter, share)
         definition = "cdp" if self.accounting == "cdp" else "approximate"

@@ -98,10 +98,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     norm_bound : float or None
         Largest Euclidean norm of a row, in the units of X, known without the data. None takes it
         from the data, warns, and leaves no guarantee.
-    out_of_bounds : {"clip", "error"}
-        Treatment of rows beyond `norm_bound`: clipped with a warning, or an error. With ``"clip"``
-        and a bound, rows may be infinite; in a row with infinite entries only these count. The
-        warning and the error are not covered by the guarantee.
     estimate : {"mle", "map"}
         Maximum likelihood (eq. 12) or maximum a posteriori with the paper's priors in unit-ball
         coordinates: alpha = 2, kappa_0 = 1, nu_0 = d + 2, S_0 = 0.1 I.
@@ -163,7 +159,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     >>> rng = np.random.default_rng(0)
     >>> X = np.vstack([rng.normal(-0.4, 0.1, (20_000, 2)), rng.normal(0.4, 0.1, (20_000, 2))])
     >>> mixture = PrivateGaussianMixture(
-    ...     2, epsilon=1.0, delta=1e-5, norm_bound=1.0, out_of_bounds="clip",
+    ...     2, epsilon=1.0, delta=1e-5, norm_bound=1.0,
     ...     means_init=[[-0.2, 0.0], [0.2, 0.0]], random_state=1,
     ... ).fit(X.clip(-0.7, 0.7))
     >>> np.abs(np.abs(mixture.means_) - 0.4).max() < 0.05
@@ -193,7 +189,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
     variant: Literal["corrected", "paper"] = "corrected"
     max_iter: int = 10
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     estimate: Literal["mle", "map"] = "mle"
     mean_delta: float = 1e-3
     covariance_floor: float = 1e-3
@@ -217,7 +212,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         settings = self._settings(X.shape[1])
         self.share_ = budget_share(settings, self.epsilon, self.delta, self.accounting)
         source = noise_source(self.random_state)
-        X, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        X, radius, leaks = bounded_rows(X, self.norm_bound)
         start = self._start(X.shape[1], radius, unprotected_generator(source))
         definition = "cdp" if self.accounting == "cdp" else "approximate"
         releases = statements(settings, self.share_)

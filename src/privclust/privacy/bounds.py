@@ -10,11 +10,10 @@ import numpy as np
 
 from privclust.core.compiled import kernel
 from privclust.core.hints import Bounds
-from privclust.core.validation import check_option, check_real
+from privclust.core.validation import check_real
 from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import PrivacyLeakWarning
 
-OUT_OF_BOUNDS = ("clip", "error")
 _NORM_TOLERANCE = 1e-12  # relative excess of a norm over the bound that is ignored
 _SMALLEST, _LARGEST = 1e-100, 1e100  # squares and fourth powers of norms are finite
 _ATTEMPTS = 100  # failed draws of a point after which a separation is too large
@@ -23,11 +22,12 @@ _HALVINGS = 12  # bisection steps for the separation
 
 
 def bounded_rows(
-    X: np.ndarray, norm_bound: float | None, out_of_bounds: str
+    X: np.ndarray, norm_bound: float | None
 ) -> tuple[np.ndarray, float, tuple[str, ...]]:
     """Return rows clipped to a ball about the origin, its radius, and leaks into the radius.
 
-    Each row is clipped independently of all others, bit for bit.
+    Longer rows are clipped with a warning, which is outside every guarantee, each row independently
+    of all others, bit for bit. In rows with infinite entries only those count, and NaN counts as 0.
 
     Parameters
     ----------
@@ -36,10 +36,6 @@ def bounded_rows(
     norm_bound : float or None
         Largest Euclidean norm, from 1e-100 to 1e100; None takes the largest of the data, which
         leaks.
-    out_of_bounds : {"clip", "error"}
-        ``"clip"``: longer rows are clipped to the ball, with a warning; in rows with infinite
-        entries only those count, and NaN counts as 0. ``"error"``: rows that are longer or not
-        finite are refused. The warning and the error are outside every guarantee.
 
     Returns
     -------
@@ -53,16 +49,15 @@ def bounded_rows(
     Raises
     ------
     ValueError
-        If a parameter is out of range, or a row too long and refused.
+        If the bound is out of range, or the norms of the rows that it is taken from are.
 
     Warns
     -----
     PrivacyLeakWarning
         If the bound is taken from the data.
     """
-    check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
-    norms = row_norms(X)
     if norm_bound is None:
+        norms = row_norms(X)
         largest = float(norms.max(initial=0.0))
         if not largest <= _LARGEST:
             raise ValueError(
@@ -72,25 +67,30 @@ def bounded_rows(
         if largest < _SMALLEST and X.any():
             raise ValueError(f"X has no norm above {_SMALLEST:g}: rescale X")
         return X, largest or 1.0, _leaks("norm_bound was not given and is", "a bound that is")
+    radius = checked_radius(norm_bound)
+    outside = longer_rows(X, radius)
+    if not outside.any():
+        return X, radius, ()
+    warn_caller(f"rows with a norm above norm_bound={radius:g} are clipped to it")
+    rows = X.astype(np.float64)
+    rows[outside] = _clipped(rows[outside], radius)
+    return rows, radius, ()
+
+
+def checked_radius(norm_bound: float) -> float:
+    """Return a declared norm bound, or raise a ValueError if it is out of range."""
     check_real("norm_bound", norm_bound)
     radius = float(norm_bound)
     if not _SMALLEST <= radius <= _LARGEST:
         raise ValueError(
             f"norm_bound must lie between {_SMALLEST:g} and {_LARGEST:g}, got {radius:g}: rescale X"
         )
-    outside = ~(norms <= radius * (1.0 + _NORM_TOLERANCE))
-    if not outside.any():
-        return X, radius, ()
-    if out_of_bounds == "error":
-        raise ValueError(
-            f"X: row {int(np.argmax(outside))} has a norm above norm_bound={radius:g}, and others "
-            "may; raise the bound or pass out_of_bounds='clip'"
-        )
-    longer = f"rows with a norm above norm_bound={radius:g} are clipped to it"
-    warn_caller(longer)
-    rows = X.astype(np.float64)
-    rows[outside] = _clipped(rows[outside], radius)
-    return rows, radius, ()
+    return radius
+
+
+def longer_rows(X: np.ndarray, radius: float) -> np.ndarray:
+    """Return which rows are longer than a radius, or not finite, (n_samples,)."""
+    return ~(row_norms(X) <= radius * (1.0 + _NORM_TOLERANCE))
 
 
 def row_norms(X: np.ndarray) -> np.ndarray:
@@ -261,10 +261,10 @@ def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return extreme(np.min), extreme(np.max)
 
 
-def declared_box(
-    X: np.ndarray, bounds: Bounds | None, out_of_bounds: str
-) -> tuple[Box, bool, tuple[str, ...]]:
+def declared_box(X: np.ndarray, bounds: Bounds | None) -> tuple[Box, bool, tuple[str, ...]]:
     """Return the declared box, whether rows lie outside, and leaks into the box.
+
+    The caller clips rows outside by `Box.clipped`; the warning is outside every guarantee.
 
     Parameters
     ----------
@@ -273,9 +273,6 @@ def declared_box(
     bounds : (low, high) or None
         Each a number or an array of shape (n_features,), ``low < high``, of magnitude up to
         1e100. None takes the smallest box that contains the rows, which leaks.
-    out_of_bounds : {"clip", "error"}
-        ``"clip"``: a warning if rows lie outside, which the caller clips by `Box.clipped`.
-        ``"error"``: they are refused. Warning and error are outside every guarantee.
 
     Returns
     -------
@@ -288,14 +285,13 @@ def declared_box(
     Raises
     ------
     ValueError
-        If a parameter is out of range, or a row outside and refused.
+        If bounds are out of range.
 
     Warns
     -----
     PrivacyLeakWarning
         If the box is taken from the data.
     """
-    check_option("out_of_bounds", out_of_bounds, OUT_OF_BOUNDS)
     if bounds is None:
         least, largest = extremes(X)
         _check_magnitude("X", least, largest)
@@ -306,12 +302,6 @@ def declared_box(
         return box, False, ()
     least, largest = extremes(X)
     is_outside = not bool((least >= box.low).all() and (largest <= box.high).all())
-    if is_outside and out_of_bounds == "error":
-        row = int(np.argmax((np.clip(X, box.low, box.high) != X).any(axis=1)))
-        raise ValueError(
-            f"X: row {row} lies outside bounds, and others may; widen them or pass "
-            "out_of_bounds='clip'"
-        )
     if is_outside:
         warn_caller("rows outside bounds are clipped to them")
     return box, is_outside, ()

@@ -48,7 +48,7 @@ class Budget:
     """A ledger that counts the releases within its block and refuses those that exceed it.
 
     Each private fit, sketch or release within the block is charged before it releases anything:
-    fits in all threads of this process, refits, `partial_fit`, and each fit of a scikit-learn
+    fits in all threads of this process, refits, and each fit of a scikit-learn
     search. A fit that would exceed the limit raises `BudgetError`. (A search with ``error_score``
     other than ``"raise"`` turns this into a score of nan.)
 

@@ -1,11 +1,9 @@
 """The records given to a private estimator, and the attributes of a fitted one that are released.
 
-One record must not decide between a result and an error. With ``out_of_bounds="clip"`` each row is
-therefore clipped to the ball or box by a rule that depends only on that row
-(`privclust.privacy.bounds`). If the number of rows is private, any number is accepted. Other errors
-concern shapes and types, which are public, and contain no entry of the data.
-``out_of_bounds="error"`` is for data known to lie within the bounds; the guarantee says that its
-error is not covered.
+One record must not decide between a result and an error. Each row is therefore clipped to the
+declared ball or box by a rule that depends only on that row (`privclust.privacy.bounds`). If the
+number of rows is private, any number is accepted. Other errors concern shapes and types, which are
+public, and contain no entry of the data.
 """
 
 from __future__ import annotations
@@ -103,29 +101,10 @@ def _forget(estimator: Any, names: Iterable[str]) -> None:
         vars(estimator).pop(name, None)
 
 
-def _or_as_before(partial_fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method `partial_fit` that does not change the estimator if it raises."""
-
-    @functools.wraps(partial_fit)
-    def whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(estimator))
-        try:
-            result = partial_fit(estimator, *args, **kwargs)
-            _note_points(estimator)
-            return result
-        except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
-            raise
-
-    return whole
-
-
 class PrivateEstimator:
     """An estimator with private fitted attributes, except for some that stay with the data.
 
-    A fit succeeds fully or leaves the estimator unfitted (`all_or_nothing`). A call of
-    ``partial_fit`` that raises leaves it as before.
+    A fit succeeds fully or leaves the estimator unfitted (`all_or_nothing`).
 
     Files, pickles and copies for other processes leave out the attributes named in `_NOT_RELEASED`,
     which after `fit` only the holder of the data has.
@@ -140,11 +119,10 @@ class PrivateEstimator:
     _TYPES: ClassVar[Any] = np.float64  # allowed types of rows
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let the class's own `fit` and `partial_fit` succeed fully or not at all."""
+        """Let the class's own `fit` succeed fully or not at all."""
         super().__init_subclass__(**kwargs)
-        for name, whole in (("fit", all_or_nothing), ("partial_fit", _or_as_before)):
-            if name in vars(cls):
-                setattr(cls, name, whole(vars(cls)[name]))
+        if "fit" in vars(cls):
+            cls.fit = all_or_nothing(cls.fit)  # type: ignore[method-assign]
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
         """Fit to private rows; the class describes which numbers are released.
@@ -280,9 +258,7 @@ def warn_of_score(estimator: Any) -> None:
 
 def takes_any_row(estimator: Any) -> bool:
     """Return whether rows are clipped to declared bounds, or scaled to norm 1."""
-    if getattr(estimator, "_SCALES_ROWS", False):
-        return True
-    return _declares_bounds(estimator) and getattr(estimator, "out_of_bounds", "clip") == "clip"
+    return getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
 
 
 def _declares_bounds(estimator: Any) -> bool:
@@ -365,9 +341,8 @@ def private_records(
         ensure_min_samples=0 if any_number else 1,
         width=width,
     )
-    is_bounded = getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
     is_private = getattr(estimator, "epsilon", 1.0) is not None
-    if reset and is_bounded and is_private and is_standardised(rows):
+    if reset and takes_any and is_private and is_standardised(rows):
         warn_caller(_SCALED, PrivacyLeakWarning)
     is_counted, own, n_records = None, None, len(rows)
     if takes_any and getattr(estimator, "missing", None) == "drop":

@@ -89,9 +89,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data. None computes it from the data,
         with a warning and without a guarantee.
-    out_of_bounds : {"clip", "error"}
-        Longer rows are clipped to the ball, with a warning, or refused. When clipping, any row is
-        accepted: if it has infinite entries only those count, and NaN counts as 0.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing, and `left_out_` is the number of such rows. ``"middle"``: the
@@ -160,7 +157,6 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     record_every: int = 100
     record_first: int = 0
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
 
@@ -190,7 +186,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self._check_parameters(records)
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        rows, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        rows, radius, leaks = bounded_rows(X, self.norm_bound)
         bases, start = starting_bases(
             self.init,
             records.every_row,

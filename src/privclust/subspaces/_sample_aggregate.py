@@ -111,9 +111,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     norm_bound : float or None
         Rows are clipped to a ball of this radius and divided by it. None: rows are unchanged; the
         guarantee needs no bound on them.
-    out_of_bounds : {"clip", "error"}
-        Longer rows are clipped to the bound, with a warning, or refused. When clipping, any row is
-        accepted: if it has infinite entries only those count, and NaN counts as 0.
     missing : {"drop", "middle"}
         Treatment of a row with an entry that is missing (NaN, None) or is not a number. ``"drop"``:
         the row contributes nothing. ``"middle"``: the entry counts as the middle of the bounds, and
@@ -185,7 +182,6 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     n_subsets: int | None = None
     variant: Literal["corrected", "paper"] = "corrected"
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
 
@@ -250,7 +246,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         if self.norm_bound is None:
             check_magnitude(X)
             return X
-        rows, radius, _ = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        rows, radius, _ = bounded_rows(X, self.norm_bound)
         return rows / radius
 
     def _release(self, results, source):

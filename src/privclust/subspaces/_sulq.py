@@ -130,9 +130,6 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     norm_bound : float or None
         Largest Euclidean norm of a row, known without the data. None computes it from the data,
         with a warning and without a guarantee.
-    out_of_bounds : {"clip", "error"}
-        Longer rows are clipped to the bound, with a warning, or refused. When clipping, any row is
-        accepted: if it has infinite entries only those count, and NaN counts as 0.
     neighbours : {"replace_one", "add_remove"}
         Neighbouring relation. With ``"add_remove"`` any number of rows is accepted, even none, or
         fewer than clusters.
@@ -209,7 +206,6 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     n_init: int = 1
     n_averaged: int = 1
     norm_bound: float | None = None
-    out_of_bounds: Literal["clip", "error"] = "clip"
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
@@ -219,7 +215,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         X = records.rows
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        bounded, radius, leaks = bounded_rows(X, self.norm_bound, self.out_of_bounds)
+        bounded, radius, leaks = bounded_rows(X, self.norm_bound)
         parts = by_size(records.groups, in_units(bounded, unit(radius, X.shape[1])))
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)

@@ -1,6 +1,5 @@
 """Compressive k-means: what it finds, what it promises, and what its output may depend on."""
 
-import copy
 import math
 import pickle
 import warnings
@@ -220,8 +219,7 @@ def test_all_releases_together_cost_the_budget(
         bounds=(-20, 20),
     )
     for seed in range(2):
-        fit.partial_fit(three_groups(50, seed))
-        promise = fit.guarantee_
+        promise = fit.fit(three_groups(50, seed)).guarantee_
         assert promise.relation == neighbours.replace("_", "-")
         assert 0.9 * epsilon < promise.epsilon <= epsilon * (1 + 4e-16)
         assert promise.delta <= delta
@@ -255,8 +253,6 @@ def test_bounds_from_the_data_leave_no_guarantee(variance):
         found = model(epsilon=1.0, variance=variance).fit(three_groups(100))
     assert found.guarantee_.definition == "none"
     assert any("bounds" in caveat for caveat in found.guarantee_.caveats)
-    found.partial_fit(three_groups(100, seed=1))
-    assert found.guarantee_.definition == "none"
 
 
 def test_declared_bounds_do_not_warn_and_data_are_left_alone():
@@ -275,9 +271,7 @@ def test_noise_of_a_release_cannot_be_repeated(delta):
     fits = [model(**PRIVATE, delta=delta, random_state=None).fit(X) for _ in range(2)]
     assert not fits[0].guarantee_.seeded
     assert not np.isclose(fits[0].cluster_centers_, fits[1].cluster_centers_).all()
-    twin = copy.deepcopy(fits[0])
-    sums = [fit.partial_fit(three_groups(200, 1)).sketch_.sums for fit in (fits[0], twin)]
-    assert (sums[0] != sums[1]).all()
+    assert (fits[0].sketch_.sums != fits[1].sketch_.sums).all()
 
 
 def test_without_opendp_nothing_falls_back_to_a_seed(monkeypatch):
@@ -326,12 +320,10 @@ def test_output_follows_from_the_releases_alone(monkeypatch, neighbours, varianc
     with monkeypatch.context() as patch:
         seen = Recorded.during(patch)
         fit = model(**params).fit(first)
-        fit.partial_fit(three_groups(100, seed=2))
-    assert len(seen.outputs) == (3 if variance is None else 2)
+    assert len(seen.outputs) == (2 if variance is None else 1)
     with monkeypatch.context() as patch:
         Recorded.during(patch, seen.outputs)
         again = model(**params).fit(other)
-        again.partial_fit(-other[:100])
     assert again.cluster_centers_.tobytes() == fit.cluster_centers_.tobytes()
     assert again.weights_.tobytes() == fit.weights_.tobytes()
     assert again.sketch_.sums.tobytes() == fit.sketch_.sums.tobytes()
@@ -408,85 +400,11 @@ def test_noise_has_the_scale_that_the_guarantee_states(monkeypatch, delta, noise
         assert stats.kstest(np.concatenate(drawn), law.cdf).pvalue > 1e-4
 
 
-def test_noise_is_new_in_each_call(monkeypatch):
-    """With a seed too: same rows twice, noise that has nothing to do with the first."""
-    X = three_groups(200)
-    with monkeypatch.context() as patch:
-        seen = Recorded.during(patch)
-        fit = model(**PRIVATE, variance=9.0)
-        for _ in range(3):
-            fit.partial_fit(X)
-    noises = [
-        (noisy.sums - exact.sums).view(np.float64)
-        for exact, noisy in zip(seen.inputs, seen.outputs, strict=True)
-    ]
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        assert (np.abs(noises[i] - noises[j]) > 1e-9).all()
-        assert stats.spearmanr(noises[i], noises[j]).pvalue > 1e-4
-
-
-# --- calls one after the other ---------------------------------------------------------------
-
-
-def test_parts_add_up_to_the_whole():
-    """Without noise the sums of all calls are, to the byte, those of all rows."""
-    X = three_groups(1000)
-    fit = model()
-    for part in np.split(X, [400, 401, 900]):
-        fit.partial_fit(part)
-    assert fit.sketch_.sums.tobytes() == Sketch.of(X, fit.sketch_.frequencies).sums.tobytes()
-    assert fit.sketch_.n_samples == 1000
-    assert fit.labels_.shape == (100,)
-    assert error(fit) < 0.3
-
-
-def test_private_parts_add_up_with_their_noise():
-    fit, counted = model(**PRIVATE, missing="middle"), model(**PRIVATE)
-    for seed in range(4):
-        fit.partial_fit(three_groups(5000, seed))
-        counted.partial_fit(three_groups(5000, seed))
-    assert fit.sketch_.n_samples == 20000
-    assert counted.sketch_.n_samples == 20000 - counted.left_out_.value
-    assert fit.sketch_.noise.n_parts == 4
-    assert any("parallel composition" in caveat for caveat in fit.guarantee_.caveats)
-    assert error(fit) < 1.0
-
-
 def test_a_new_fit_forgets_the_old_one():
     fit = model().fit(10 * three_groups(300))
     fresh = model().fit(three_groups(300, seed=1))
     again = fit.fit(three_groups(300, seed=1))
     assert again.cluster_centers_.tobytes() == fresh.cluster_centers_.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "message"),
-    [
-        ({}, {"epsilon": 1.0}, "epsilon must be a number in all calls"),
-        ({"epsilon": 1.0}, {"epsilon": None}, "epsilon must be a number in all calls"),
-        ({"epsilon": 1.0}, {"epsilon": 2.0}, "losses differ"),
-        ({"epsilon": 1.0}, {"neighbours": "add_remove"}, "relations differ"),
-    ],
-)
-def test_calls_must_agree_on_the_budget(first, then, message):
-    fit = model(bounds=(-20, 20), **first).partial_fit(three_groups(100))
-    before = fit.cluster_centers_.copy(), fit.sketch_.sums.copy()
-    with pytest.raises(ValueError, match=message):
-        fit.set_params(**then).partial_fit(three_groups(100, seed=1))
-    np.testing.assert_array_equal(fit.cluster_centers_, before[0])
-    np.testing.assert_array_equal(fit.sketch_.sums, before[1])
-
-
-def test_a_first_call_that_failed_leaves_the_model_as_it_was():
-    fit = model(epsilon=1.0)
-    huge = three_groups(20)
-    huge[3] = 1e308
-    with pytest.raises(ValueError, match="X must have a magnitude of at most"):
-        fit.partial_fit(huge)
-    assert not hasattr(fit, "sketch_")
-    assert not hasattr(fit, "cluster_centers_")
-    fit.set_params(bounds=(-20, 20)).partial_fit(three_groups(20))
-    assert fit.guarantee_.epsilon == pytest.approx(1.0)
 
 
 # --- bad input -------------------------------------------------------------------------------
@@ -524,20 +442,18 @@ def test_a_first_call_that_failed_leaves_the_model_as_it_was():
     ],
 )
 def test_bad_parameters(params, message):
-    for call in ("fit", "partial_fit"):
-        fit = model().set_params(**({"epsilon": 1.0, "bounds": (-20, 20)} | params))
-        with pytest.raises(ValueError, match=message):
-            getattr(fit, call)(three_groups(20))
+    fit = model().set_params(**({"epsilon": 1.0, "bounds": (-20, 20)} | params))
+    with pytest.raises(ValueError, match=message):
+        fit.fit(three_groups(20))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_rows_that_are_not_numbers_are_refused_without_bounds(bad):
     X = three_groups(20)
     X[3, 1] = bad
-    for call in ("fit", "partial_fit"):
-        for params in ({}, {"epsilon": 1.0}):
-            with pytest.raises(ValueError, match=r"NaN|infinity"):
-                getattr(model(**params), call)(X)
+    for params in ({}, {"epsilon": 1.0}):
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            model(**params).fit(X)
     fitted = model(**PRIVATE, missing="middle").fit(
         X
     )  # what a fit takes, its centers are nearest to
@@ -569,9 +485,6 @@ def test_any_number_of_rows_is_taken_where_it_is_private():
         assert found.cluster_centers_.shape == (3, 2)
         assert found.labels_.shape == (n,)
         assert not found.is_detected_.any()
-        calls = model(**private)
-        for rows in (three_groups(20)[:n], three_groups(20)[:0]):
-            calls.partial_fit(rows)
     with pytest.raises(ValueError, match="n_clusters=3 for n_samples=2"):
         model(**PRIVATE).fit(three_groups(2))
     for params in ({"epsilon": None}, {"bounds": None}):
@@ -595,15 +508,11 @@ def test_a_fit_is_charged_before_anything_is_released(monkeypatch, variance, nei
     seen = Recorded.during(monkeypatch)
     seen.inputs = events  # what is sketched, in turn with what is charged
     fit = model(**PRIVATE, variance=variance, neighbours=neighbours)
-    fit.partial_fit(three_groups(100))
-    first = fit.guarantee_
-    fit.partial_fit(three_groups(100, seed=1))
+    fit.fit(three_groups(100))
     charged = [event for event in events if not isinstance(event, Sketch)]
-    assert first == charged[0]
-    assert charged[1].epsilon == pytest.approx(1.0 if variance else 0.9)
-    sketches = "s" if variance else "ss"
+    assert charged == [fit.guarantee_]
     order = "".join("s" if isinstance(event, Sketch) else "c" for event in events)
-    assert order == f"c{sketches}cs"
+    assert order == ("cs" if variance else "css")
     leaking = model(epsilon=1.0)
     with pytest.warns(PrivacyLeakWarning):
         leaking.fit(three_groups(100))

@@ -228,7 +228,7 @@ def test_scaling_data_and_bounds_scales_the_centers():
         np.testing.assert_allclose(scaled.cluster_centers_, c * plain.cluster_centers_, rtol=1e-12)
 
 
-def test_rows_outside_are_drawn_in_or_refused():
+def test_rows_outside_are_drawn_in():
     X = three_groups(300)
     far = X.copy()
     far[7] = [3.0, -0.2]
@@ -237,8 +237,6 @@ def test_rows_outside_are_drawn_in_or_refused():
     with pytest.warns(UserWarning, match="outside bounds are clipped"):
         found = model().fit(far)
     np.testing.assert_array_equal(found.noisy_counts_, model().fit(near).noisy_counts_)
-    with pytest.raises(ValueError, match="row 7 lies outside bounds"):
-        model(out_of_bounds="error").fit(far)
 
 
 def test_single_precision_gives_the_same_bytes():
@@ -265,7 +263,6 @@ def test_single_precision_gives_the_same_bytes():
         ({"n_init": 0}, "n_init"),
         ({"max_iter": 0}, "max_iter"),
         ({"max_cells": 0}, "max_cells"),
-        ({"out_of_bounds": "drop"}, "out_of_bounds must be one of clip, error"),
         ({"bounds": (1.0, -1.0)}, "bounds must be finite with low < high on every axis"),
         ({"bounds": (-1.0, np.inf)}, "bounds must be finite"),
         ({"bounds": ([-1.0] * 3, 1.0)}, r"bounds must be .low, high., .* shape \(2,\)"),
@@ -314,9 +311,8 @@ def test_any_row_counts_in_the_nearest_cell(dtype):
             found = model(epsilon=3.0, missing="middle").fit(far)
         expected = model(epsilon=3.0, missing="middle").fit(near)
         np.testing.assert_array_equal(found.noisy_counts_, expected.noisy_counts_)
-    for params in ({"out_of_bounds": "error"}, {"bounds": None}):
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            model(**params).fit(np.full((20, 2), np.nan))
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        model(bounds=None).fit(np.full((20, 2), np.nan))
 
 
 @pytest.mark.parametrize("n_samples", [None, 1000])

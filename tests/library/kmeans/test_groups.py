@@ -221,17 +221,6 @@ def test_every_group_weighs_the_same():
     assert of_rows.weights_.max() > 0.9
 
 
-def test_calls_with_groups_add_up():
-    X, groups, _ = heavy_users()
-    fitted = model(neighbours="add_remove")
-    for part in (groups < 1500, groups >= 1500):
-        fitted.partial_fit(X[part], groups=groups[part])
-    assert abs(fitted.sketch_.n_samples - 3000) < 200
-    assert fitted.guarantee_.unit == "group"
-    with pytest.raises(ValueError, match="units differ"):
-        fitted.partial_fit(X[:100])
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_the_number_of_groups_refuses_nothing():
     """One ID that is missing changes it."""

@@ -250,15 +250,6 @@ def test_no_round_without_normal_noise_or_a_pilot():
         assert fit.sketch_.n_features == 20
 
 
-def test_rows_in_parts_have_no_round_and_do_not_go_on_from_one():
-    X, _ = blobs(3, 5, 2000)
-    fit = CompressiveKMeans(3, **BUDGET).partial_fit(X[:1000]).partial_fit(X[1000:])
-    assert fit.n_rounds_ == 0
-    fit = fitted(X, 3, last_round=True)
-    with pytest.raises(ValueError, match="last_round=False"):
-        fit.partial_fit(X)
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [

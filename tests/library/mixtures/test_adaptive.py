@@ -206,8 +206,6 @@ def test_fit_is_a_function_of_clipped_rows():
         clipped = model().fit(far)
     np.testing.assert_allclose(clipped.means_, model().fit(near).means_, rtol=1e-9)
     assert clipped.guarantee_.definition == "approximate"
-    with pytest.raises(ValueError, match="row 0 has a norm above norm_bound=12"):
-        model(out_of_bounds="error").fit(far)
 
 
 @pytest.mark.skipif(find_spec("opendp") is None, reason="needs opendp (privclust[secure])")
@@ -346,21 +344,12 @@ def test_densities_labels_and_samples_agree():
         ({"norm_bound": 0.0}, "norm_bound must be a finite number greater than 0, got 0.0"),
         ({"norm_bound": 1e200}, "norm_bound must lie between"),
         ({"norm_bound": "1"}, "norm_bound"),
-        ({"out_of_bounds": "drop"}, "out_of_bounds must be one of clip, error, got 'drop'"),
         ({"random_state": "x"}, "random_state"),
     ],
 )
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         model().set_params(**params).fit(rows(20))
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_rows_that_are_not_numbers_are_refused(bad):
-    X = rows(20)
-    X[3, 1] = bad
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
-        model(out_of_bounds="error").fit(X)
 
 
 def test_rows_too_far_to_square_are_drawn_in():

@@ -14,8 +14,8 @@ from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, pri
 class Means(PrivateEstimator, BaseEstimator):
     _NOT_RELEASED: ClassVar = ("labels_", "diagnostics_")
 
-    def __init__(self, norm_bound=None, bounds=None, out_of_bounds="clip"):
-        self.norm_bound, self.bounds, self.out_of_bounds = norm_bound, bounds, out_of_bounds
+    def __init__(self, norm_bound=None, bounds=None):
+        self.norm_bound, self.bounds = norm_bound, bounds
 
 
 def test_what_is_not_released_stays_behind():
@@ -23,20 +23,19 @@ def test_what_is_not_released_stays_behind():
     fitted.centers_, fitted.labels_, fitted.diagnostics_ = np.eye(2), np.arange(9), {"n": 9}
     for other in (fitted.released(), pickle.loads(pickle.dumps(fitted)), copy.copy(fitted)):
         assert isinstance(other, Means)
-        assert sorted(vars(other)) == ["bounds", "centers_", "norm_bound", "out_of_bounds"]
+        assert sorted(vars(other)) == ["bounds", "centers_", "norm_bound"]
         assert np.array_equal(other.centers_, np.eye(2))
     assert fitted.labels_.size == 9
 
 
 @pytest.mark.parametrize("kind", [{"norm_bound": 1.0}, {"bounds": (0, 1)}])
-def test_any_row_is_taken_where_bounds_are_declared_and_clip(kind):
+def test_any_row_is_taken_where_bounds_are_declared(kind):
     X = [[np.nan, np.inf], [1.0, 2.0]]
     np.testing.assert_array_equal(private_records(Means(**kind), X).rows, X)
-    for refusing in (Means(), Means(**kind, out_of_bounds="error")):
-        with pytest.raises(ValueError, match="contains NaN"):
-            private_records(refusing, X)
+    with pytest.raises(ValueError, match="contains NaN"):
+        private_records(Means(), X)
     assert "clipped" in caveats_of_bounds(Means(**kind))[0]
-    assert "outside the guarantee" in caveats_of_bounds(Means(**kind, out_of_bounds="error"))[0]
+    assert "outside the guarantee" in caveats_of_bounds(Means())[0]
 
 
 def test_no_rows_are_taken_where_their_number_is_private():
@@ -53,11 +52,10 @@ def test_finite_rows_may_have_a_sum_that_is_none():
 
 @pytest.mark.parametrize("X", [[["Mary HIV", 1.0]], [[b"\xff Mary", b"1"]]])
 def test_messages_hold_no_cell(X):
-    for refusing in (Means(1.0, out_of_bounds="error"), Means()):
-        with pytest.raises(ValueError, match="X must hold finite real numbers") as raised:
-            private_records(refusing, X)
-        assert "Mary" not in str(raised.value)
-        assert raised.value.__context__ is None
+    with pytest.raises(ValueError, match="X must hold finite real numbers") as raised:
+        private_records(Means(), X)
+    assert "Mary" not in str(raised.value)
+    assert raised.value.__context__ is None
     rows = private_records(Means(1.0), X).rows  # where any row is taken, an entry is no number
     assert np.isnan(rows[0, 0])
     assert rows[0, 1] == 1.0

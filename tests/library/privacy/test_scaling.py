@@ -17,9 +17,8 @@ from privclust.privacy.scaling import is_standardised
 
 
 class Fit(PrivateEstimator, BaseEstimator):
-    def __init__(self, bounds=None, norm_bound=None, epsilon=1.0, out_of_bounds="clip"):
-        self.bounds, self.norm_bound = bounds, norm_bound
-        self.epsilon, self.out_of_bounds = epsilon, out_of_bounds
+    def __init__(self, bounds=None, norm_bound=None, epsilon=1.0):
+        self.bounds, self.norm_bound, self.epsilon = bounds, norm_bound, epsilon
 
 
 @pytest.fixture

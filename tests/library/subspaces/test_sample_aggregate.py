@@ -383,8 +383,6 @@ def test_norm_bound():
         warnings.simplefilter("ignore", category=WeakGuaranteeWarning)
         free = model(epsilon=50.0).fit(X)
     assert free.guarantee_.definition == "approximate"
-    with pytest.raises(ValueError, match="norm above norm_bound=2"):
-        model(norm_bound=2.0, out_of_bounds="error").fit(X)
 
 
 # --- what is promised ------------------------------------------------------------------------
@@ -474,7 +472,6 @@ def test_seeds():
         ({"n_subsets": 2.5}, "n_subsets must be an integer of at least 1"),
         ({"n_subsets": 31}, "n_subsets must leave 2 rows a subset"),
         ({"norm_bound": -1.0}, "norm_bound must be a finite number greater than 0"),
-        ({"out_of_bounds": "drop"}, "out_of_bounds must be one of clip, error"),
         ({"random_state": "x"}, "random_state must be"),
         ({"base": KPlanes}, "base must be a clusterer"),
         ({"base": "kplanes"}, "base must be a clusterer"),

@@ -242,7 +242,7 @@ class CellCounts(SensitivityCase):
     bound = 2.0
 
     def __init__(self) -> None:
-        box = declared_box(np.zeros((1, self.d)), (-1.0, 1.0), "error")[0]
+        box = declared_box(np.zeros((1, self.d)), (-1.0, 1.0))[0]
         self._grid = Grid(box, (3, 3))
 
     def function(self, rows):
