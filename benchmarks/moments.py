@@ -44,8 +44,10 @@ import numpy as np
 from privclust.core.grassmann import random_bases
 from privclust.embedding import PrivatePCA
 from privclust.metrics import wasserstein_distance
+from privclust.privacy import Neighbours, SystemEntropy
 from privclust.privacy.bounds import directions
 from privclust.sketches import MomentSketch
+from privclust.sketches.moment_release import measurement
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 from privclust.subspaces.moments import _estimator, _selection, misfit_message
 from privclust.synthetic.subspaces import subspace_mixture
@@ -55,6 +57,13 @@ DELTA = 1e-6
 N, K, D, Q, SIGMA = 10_000, 3, 8, 2, 0.05
 SHARES = {"0": 0.0, "1/6": 1 / 6, "1/3": 1 / 3, "1/2": 1 / 2}
 N_MIXTURES = 40
+
+
+def noisy(exact, epsilon, source):
+    """Return a sketch with the noise of a budget."""
+    size = exact.n_features, exact.degree
+    noise = measurement(*size, Neighbours.REPLACE_ONE, epsilon, DELTA)
+    return exact.with_noise(noise, source)
 
 
 def mixture(rng, *, bases=None, weights=None, spreads=None, n=N, sigma=SIGMA):
@@ -175,9 +184,9 @@ def times():
                 model.fit(X)
                 seconds.append(time.process_time() - start)
             sketch = MomentSketch.of(X[:100])
-            sketch.release(1.0, DELTA)  # the first call loads OpenDP
+            noisy(sketch, 1.0, SystemEntropy())  # the first call loads OpenDP
             start = time.process_time()
-            sketch.release(1.0, DELTA)
+            noisy(sketch, 1.0, SystemEntropy())
             of_noise = time.process_time() - start
             yield f"{n:,}", d, f"{min(seconds):.2f}", f"{of_noise:.2f}"
 
@@ -230,7 +239,7 @@ def sizes_found(d, k, q):
         X, _, _ = subspace_mixture(20_000, k, d, q, rng, 0.05)
         exact = MomentSketch.of(X)
         for epsilon in (0.3, 1.0, 10.0):
-            sketch = exact.release(epsilon, DELTA, random_state=seed)
+            sketch = noisy(exact, epsilon, np.random.default_rng(seed))
             costs = dict(_selection._costs(sketch, None, None, np.random.default_rng(seed)))
             for strictness in (1.0, 2.0, 3.0):
                 more = (strictness / _selection._STRICTNESS) - 1.0

@@ -4,8 +4,7 @@ import numpy as np
 
 from privclust.metrics import wasserstein_distance
 from privclust.privacy import NoiseWarning
-from privclust.sketches import MomentSketch
-from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes, decode
+from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 from privclust.synthetic.subspaces import subspace_mixture
 
 warnings.simplefilter("ignore", NoiseWarning)  # small epsilons are here to be seen to fail
@@ -27,12 +26,6 @@ for name, means in distances.items():
     print(f"{name}: mean distances", np.round(means, 3))
 print("expected by the last fit itself:", np.round(np.sqrt((model.errors_**2).sum()), 3))
 print(model.guarantee_)
-
-# two devices sketch their own rows, and one decodes the sum
-halves = X[:2500], X[2500:]
-parts = [MomentSketch.of(half).release(1.0, 1e-5, random_state=i) for i, half in enumerate(halves)]
-merged = decode(parts[0] + parts[1], 3, 3, random_state=0)
-print("from two devices:", np.round(wasserstein_distance(merged.subspaces, truth), 2))
 
 # %% picture
 import matplotlib.pyplot as plt

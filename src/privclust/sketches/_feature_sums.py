@@ -234,41 +234,6 @@ class FeatureSums:
         )
         return parts[:, 0] + 1j * parts[:, 1]
 
-    def merge(self, other: FeatureSums) -> Self:
-        """Add the sums of another part of the records.
-
-        Parameters
-        ----------
-        other : FeatureSums
-            With the same frequencies and `n_measurements`.
-
-        Returns
-        -------
-        FeatureSums
-            self, as if the records of `other` had been added here. `next_record` becomes the larger
-            of the two, so that no index is used twice.
-
-        Raises
-        ------
-        ValueError
-            If `other` does not match.
-        """
-        if not isinstance(other, FeatureSums):
-            raise ValueError(f"other must be FeatureSums, got {type(other).__name__}")
-        if not np.array_equal(self.frequencies, other.frequencies):
-            raise ValueError("sums to merge must have the same frequencies, got different ones")
-        if self.n_measurements != other.n_measurements:
-            raise ValueError(
-                "sums to merge must have the same n_measurements, "
-                f"got {self.n_measurements} and {other.n_measurements}"
-            )
-        self._check_unit(other.unit)
-        self._sums.add(other._sums.whole, other._sums.fraction)
-        self.n_samples += other.n_samples
-        self.unit = self.unit or other.unit
-        self.next_record = max(self.next_record, other.next_record)
-        return self
-
     def state(self) -> dict[str, np.ndarray]:
         """Return the sums as integers, for storage.
 

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import SUM_BITS, FixedPoint
-from privclust.core.validation import check_integer
-from privclust.privacy import Guarantee, Neighbours, NoisyCount
+from privclust.core.hints import RandomState
+from privclust.core.validation import check_integer, check_option
+from privclust.privacy import Guarantee, Neighbours, NoisyCount, is_seeded, noise_source
+from privclust.privacy.advice import noted
+from privclust.privacy.budget import charge
 from privclust.privacy.groups import ROW, UNITS, unit_of, with_groups
+from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import NoiseSource
 from privclust.records.streams import Source, chunks
-from privclust.sketches._base import UNREAD, BaseSketch
 from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS, FeatureSums
 from privclust.sketches._measurement import SketchMeasurement
-from privclust.sketches._noise import SketchNoise, check_statement
+from privclust.sketches._noise import SketchNoise
 from privclust.sketches._tables import SketchedTable, table_state
 
-_FREQUENCIES, _SUMS = "frequencies", "sums"  # in files
-# names in files of the exact sums of a sketch without noise
-_EXACT = {name: f"exact/{name}" for name in ("whole", "fraction", "n_samples")}
 _MOST_NOISY = 2**31  # sums of fewer records are integers below 2^62 when noise is added
 _MASK_SEED_BITS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch(BaseSketch):
+class Sketch:
     r"""Sums of random Fourier features over records, with or without noise; immutable.
 
     With frequencies :math:`\omega_1, \dots, \omega_m` and, for every record, a mask
@@ -104,9 +105,6 @@ class Sketch(BaseSketch):
     unit: str = ROW
     left_out: int | NoisyCount | None = None
     table: SketchedTable | None = field(default=None, repr=False)
-    KIND: ClassVar[str] = "sketch"
-    _ARRAYS: ClassVar = (_FREQUENCIES, _SUMS, UNREAD, *_EXACT.values())
-    _IF_UNLIKE: ClassVar = "; draw the frequencies once, and use one kind of records"
 
     def __post_init__(self) -> None:
         checked = FeatureSums(self.frequencies, n_measurements=self.n_measurements)
@@ -120,6 +118,22 @@ class Sketch(BaseSketch):
         for name, array in (("frequencies", frequencies), ("sums", sums)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+
+    def _check_records(self) -> None:
+        """Raise a ValueError unless noise, guarantee, exact sums and n_samples are consistent."""
+        if (self.noise is None) != (self.guarantee is None):
+            raise ValueError("a sketch has both noise and a guarantee, or neither")
+        check_option("unit", self.unit, tuple(UNITS))
+        if self.guarantee is not None and self.guarantee.unit != self.unit:
+            raise ValueError(
+                f"a sketch of {UNITS[self.unit]} has a guarantee for {UNITS[self.guarantee.unit]}"
+            )
+        if (self.noise is None) != (self.exact is not None):
+            raise ValueError("a sketch has either exact sums or noise")
+        if self.noise is None or not isinstance(self.n_samples, float):
+            check_integer("n_samples", self.n_samples, minimum=0)
+        elif not math.isfinite(self.n_samples):
+            raise ValueError(f"n_samples must be finite, got {self.n_samples}")
 
     @classmethod
     def of(
@@ -301,6 +315,13 @@ class Sketch(BaseSketch):
         return self.n_measurements / self.n_frequencies
 
     @property
+    def n_left_out(self) -> float:
+        """Number of records that contribute nothing, exact or noisy; 0 if not counted."""
+        if isinstance(self.left_out, NoisyCount):
+            return self.left_out.value
+        return float(self.left_out or 0)
+
+    @property
     def noise_variance(self) -> float:
         """Variance of the noise on each real and imaginary part of `sums`; 0 without noise."""
         return 0.0 if self.noise is None else self.noise.variance
@@ -328,7 +349,48 @@ class Sketch(BaseSketch):
             )
         return self.sums / (self.alpha_r * self.n_samples * math.sqrt(self.n_frequencies))
 
+    def __add__(self, other: object) -> Self:
+        """Return the sketch of the records of both; the two must be disjoint."""
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        for name, ours, theirs in self._compared(other):
+            if ours != theirs:
+                raise ValueError(
+                    f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
+                    "frequencies once, and use one kind of records"
+                )
+        if (self.noise is None) != (other.noise is None):
+            raise ValueError(
+                "sketches cannot be merged: one is private and the other is not, so that the "
+                "result would protect some records only"
+            )
+        known = [one.left_out for one in (self, other) if one.left_out is not None]
+        beside: dict[str, Any] = {"left_out": sum(known[1:], known[0]) if known else None}
+        if self.table is not None and other.table is not None:
+            beside["table"] = self.table + other.table
+        if self.noise is None:
+            state = {name: array + other.exact[name] for name, array in self.exact.items()}
+            sums = FeatureSums.from_state(
+                state, self.frequencies, unit=self.unit, n_measurements=self.n_measurements
+            )
+            return replace(self.from_feature_sums(sums), **beside)
+        try:
+            guarantee = self.guarantee.alongside(other.guarantee)
+        except ValueError as error:
+            raise ValueError(f"sketches cannot be merged: {error}") from None
+        if self.noise.scale != other.noise.scale:
+            raise ValueError("sketches cannot be merged: their noise differs")
+        return replace(
+            self,
+            sums=self.sums + other.sums,
+            n_samples=self.n_samples + other.n_samples,
+            noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
+            guarantee=guarantee,
+            **beside,
+        )
+
     def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
+        """Return (name, own value, other value) of each property that must agree in a merge."""
         return (
             ("shapes of the frequencies", self.frequencies.shape, other.frequencies.shape),
             ("frequencies (their keys)", self.key, other.key),
@@ -337,29 +399,72 @@ class Sketch(BaseSketch):
             ("declared columns", _declared(self), _declared(other)),
         )
 
-    def _plus_exact(self, other: Self) -> Self:
-        return self.from_feature_sums(self._feature_sums().merge(other._feature_sums()))
-
-    def _added(self, other: Self) -> dict[str, Any]:
-        return {"sums": self.sums + other.sums}
-
     def _check_without_noise(self) -> None:
-        super()._check_without_noise()
+        if self.noise is not None:
+            raise ValueError("the sketch has noise already: release it once, from the exact sums")
         if self.n_samples >= _MOST_NOISY:
             raise ValueError(
                 "exact sums of 2^31 records or more have no room for noise: release the sketches "
                 "of parts and merge them"
             )
 
-    def _noisy(self, measurement: SketchMeasurement, source: NoiseSource) -> dict[str, Any]:
-        """Return the noisy sums, and the noisy number of records if it is not public."""
+    def _release(self, measurement: SketchMeasurement, random_state: RandomState) -> Self:
+        """Charge the ledger for a measurement and return the noisy sketch."""
+        source = noise_source(random_state)
+        guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
+        exact = cast(int, self.n_samples), cast(int | None, self.left_out)
+        count = LeftOutCount.of(guarantee, *exact, self.unit)
+        guarantee = count.stated(guarantee)
+        charge(guarantee)
+        noisy = self.with_noise(measurement, source, guarantee)
+        left_out = count.release(source)
+        if left_out is None:
+            return noisy
+        if measurement.relation is Neighbours.REPLACE_ONE:
+            n_counted = float(count.n_counted(left_out, measurement.relation))
+            noisy = replace(noisy, n_samples=n_counted)
+        return replace(noisy, left_out=None if count.left_out is None else left_out)
+
+    def with_noise(
+        self,
+        measurement: SketchMeasurement,
+        source: NoiseSource,
+        guarantee: Guarantee | None = None,
+    ) -> Self:
+        """Return the noisy sketch, for callers that have already charged the ledger.
+
+        Parameters
+        ----------
+        measurement : SketchMeasurement
+        source : NoiseSource
+        guarantee : privclust.privacy.Guarantee or None
+            The guarantee that was charged, such as that of a whole fit; None for that of the
+            measurement.
+
+        Raises
+        ------
+        ValueError
+            If the sketch is noisy already.
+        """
+        self._check_without_noise()
+        if guarantee is None:
+            guarantee = measurement.promise(seeded=is_seeded(source), unit=self.unit)
         noise, n_parts = measurement.noise, 2 * self.n_frequencies
         numbers = noise.release(self._numbers(measurement.relation), source)
-        return {
-            "sums": np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
-            "n_samples": float(numbers[n_parts]) if len(numbers) > n_parts else self.n_samples,
-            "noise": SketchNoise(noise.mechanism, noise.scale),
-        }
+        return replace(
+            self,
+            sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
+            n_samples=float(numbers[n_parts]) if len(numbers) > n_parts else self.n_samples,
+            noise=SketchNoise(noise.mechanism, noise.scale),
+            guarantee=guarantee,
+            exact=None,
+        )
+
+    def _noted(self, noisy: Self) -> Self:
+        """Return a noisy version of this sketch with advice in its guarantee if that is weak."""
+        is_public = noisy.guarantee.relation is Neighbours.REPLACE_ONE and self.unit == ROW
+        n_records = int(self.n_samples + self.n_left_out) if is_public else None
+        return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
 
     def _numbers(self, relation: Neighbours) -> FixedPoint:
         """Return alternating real and imaginary parts and, if not public, the record count."""
@@ -370,53 +475,37 @@ class Sketch(BaseSketch):
         sums = (whole << SUM_BITS) + ((fraction + (1 << (shift - 1))) >> shift)
         return FixedPoint(np.append(sums, np.array(counts, dtype=np.int64) << SUM_BITS), SUM_BITS)
 
-    def _content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        parameters = {
-            "frequencies": self.key,
-            "n_samples": self.n_samples,
-            "n_measurements": self.n_measurements,
-            "noise": self.noise and asdict(self.noise),
-            "guarantee": self.guarantee and self.guarantee.as_dict(),
-        }
-        if self.exact is None:
-            content = {_SUMS: self.sums}
-        else:
-            content = {_EXACT[name]: array for name, array in self.exact.items()}
-        return parameters, {_FREQUENCIES: self.frequencies, **content}
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the sketch to an HDF5 file atomically and return the file's digest.
+
+        Equal sketches give equal bytes. The file of a noisy sketch holds no exact sums.
+
+        Raises
+        ------
+        ValueError
+            If its arrays are larger than 1 GiB, which `load` would refuse.
+        OSError
+            If it cannot be written.
+        """
+        from privclust.sketches._sketch_file import save
+
+        return save(self, path)
 
     @classmethod
-    def _restored(cls, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
-        check_integer("n_measurements", n_measurements, minimum=1)
-        noise, guarantee = parameters["noise"], parameters["guarantee"]
-        unit = parameters.get("unit", ROW)
-        if noise is None:
-            state = {name: arrays[key] for name, key in _EXACT.items()}
-            sums = FeatureSums.from_state(
-                state, frequencies, n_measurements=n_measurements, unit=unit
-            )
-            sketch = cls.from_feature_sums(sums)
-        else:
-            sketch = cls(
-                frequencies,
-                arrays[_SUMS],
-                parameters["n_samples"],
-                n_measurements,
-                SketchNoise(**noise),
-                Guarantee.from_dict(guarantee),
-                unit=unit,
-            )
-        if sketch.n_samples != parameters["n_samples"] or sketch.key != parameters["frequencies"]:
-            raise ValueError("its header is of other records or frequencies")
-        if sketch.noise is not None:
-            check_statement(sketch.noise, sketch.n_measurements, sketch.guarantee)
-        return sketch
+    def load(cls, path: str | os.PathLike[str]) -> Sketch:
+        """Read a sketch that `save` wrote.
 
-    def _feature_sums(self) -> FeatureSums:
-        """Return a new accumulator with these sums, which merging may change."""
-        return FeatureSums.from_state(
-            self.exact, self.frequencies, n_measurements=self.n_measurements, unit=self.unit
-        )
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+        privclust.core.hdf5.FileError
+            If the file is damaged, is not such a sketch, or states a guarantee that is stronger
+            than that of its noise.
+        """
+        from privclust.sketches._sketch_file import load
+
+        return load(path)
 
 
 def _declared(sketch: Sketch) -> object:

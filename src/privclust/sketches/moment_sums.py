@@ -19,8 +19,7 @@ entries less than :math:`5 \sqrt{15}\, d^2 \delta (1 + d \delta)`. Trace correct
 degrees, and :math:`\|E^j S\| \le d^{j/2} \|S\|`. The last rounding of harmonic sums, down to
 multiples of 2^-36, changes each of :math:`d^l` entries of a difference by less than one unit.
 
-**Groups** of several rows, such as persons, count as one row each (`weighted_harmonics`): the mean
-over the rows of the group. The margin for rounding the mean follows `privclust.privacy.groups`,
+**Groups** of several rows, such as persons, count as one row each (`GroupSums`): the mean over the rows of the group. The margin for rounding the mean follows `privclust.privacy.groups`,
 with the same bounds: one unit in every entry is an error of :math:`d^{l/2}` in degree l, and with
 trace corrections at most :math:`\sum_j |h_j| d^{(l-j)/2}`.
 """
@@ -34,7 +33,6 @@ from typing import Any, Self
 import numpy as np
 
 from privclust.core.fixed_point import FixedPoint
-from privclust.core.validation import check_integer
 from privclust.privacy.bounds import directions
 from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.sketches._harmonics import (
@@ -87,23 +85,6 @@ class HarmonicSums:
             for lower in range(0, degree + 1, 2)
         }
 
-    @classmethod
-    def from_state(
-        cls, n_features: int, degree: int, n_samples: int, integers: Mapping[int, np.ndarray]
-    ) -> Self:
-        """Restore sums, or raise a ValueError if arrays have another size or type."""
-        sums = cls(n_features, degree)
-        check_integer("n_samples", n_samples, minimum=0)
-        if n_samples > LARGEST_ROWS:
-            raise ValueError(f"n_samples must be at most {LARGEST_ROWS}, got {n_samples}")
-        for each, zeros in sums.integers.items():
-            array = np.asarray(integers[each])
-            if array.shape != zeros.shape or array.dtype != np.int64:
-                raise ValueError(f"sums of degree {each} must be {len(zeros)} integers")
-            zeros += array
-        sums.n_samples = n_samples
-        return sums
-
     @property
     def n_directions(self) -> int:
         """Number of rows that are not 0."""
@@ -119,19 +100,6 @@ class HarmonicSums:
             self._add_block(directions(X[start : start + size]))
         self.n_samples += len(X)
         return self
-
-    def merge(self, other: HarmonicSums) -> HarmonicSums:
-        """Return the sums over the rows of both; features and degrees must agree."""
-        ours, theirs = (self.n_features, self.degree), (other.n_features, other.degree)
-        if ours != theirs:
-            raise ValueError(f"features and degrees differ, {ours} and {theirs}")
-        both = HarmonicSums(self.n_features, self.degree)
-        both.n_samples = self.n_samples + other.n_samples
-        if both.n_samples > LARGEST_ROWS:
-            raise ValueError(f"exact sums have room for {LARGEST_ROWS:,} rows, and both have more")
-        for degree, integers in both.integers.items():
-            integers += self.integers[degree] + other.integers[degree]
-        return both
 
     def moments(self, degree: int) -> FixedPoint:
         """Return the sums of one degree."""
@@ -205,65 +173,25 @@ class GroupSums:
         self.n_samples += len(X) if groups is None else groups.count
         return self
 
-    def clipped(self, X: np.ndarray) -> np.ndarray:
-        """Return X: `add` takes any rows; in a row with infinite entries only these count."""
-        return X
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return integer arrays; those of parts, added entry by entry, are the state of the whole.
-
-        An array that a part lacks counts as 0.
-        """
-        state = {"n_samples": np.array([self.n_samples])}
-        for size, sums in self._sums.items():
-            state[f"{size}:n_samples"] = np.array([sums.n_samples])
-            for degree, integers in sums.integers.items():
-                state[f"{size}:{degree}"] = integers.copy()
-        return state
-
-    @classmethod
-    def from_state(cls, n_features: int, degree: int, state: Mapping[str, np.ndarray]) -> Self:
-        """Restore sums from a state, or raise a ValueError if it has too many rows."""
-        whole = cls(n_features, degree)
-        whole.n_samples = int(state["n_samples"][0])
-        for size in {int(name.partition(":")[0]) for name in state if ":" in name}:
-            integers = {each: state[f"{size}:{each}"] for each in range(0, degree + 1, 2)}
-            n_rows = int(state[f"{size}:n_samples"][0])
-            whole._sums[size] = HarmonicSums.from_state(n_features, degree, n_rows, integers)
-        return whole
-
     def total(self) -> HarmonicSums:
-        """Return the weighted sums, with one row per group."""
-        return weighted_harmonics(self._sums, self.n_samples)
+        """Return the weighted sums, with one row per group.
 
-
-def weighted_harmonics(sums: Mapping[int, HarmonicSums], n_groups: int) -> HarmonicSums:
-    """Return sums in which every group has the weight of one row.
-
-    Parameters
-    ----------
-    sums : mapping of int to HarmonicSums
-        By group size, the sums over the rows of all groups of this size; at least one.
-    n_groups : int
-        Number of groups.
-
-    Raises
-    ------
-    ValueError
-        If there are more than `LARGEST_ROWS` groups.
-    """
-    one = next(iter(sums.values()))
-    total = HarmonicSums(one.n_features, one.degree)
-    if n_groups > LARGEST_ROWS:
-        raise ValueError(f"exact sums have room for {LARGEST_ROWS:,} groups, and there are more")
-    terms = (
-        (size, [own.moments(degree) for degree in total.integers]) for size, own in sums.items()
-    )
-    parts = weighted_sums(terms, _spread(one.n_features, list(total.integers)))
-    for integers, part in zip(total.integers.values(), parts, strict=True):
-        integers += part.integers
-    total.n_samples = n_groups
-    return total
+        A ValueError is raised if there are more than `LARGEST_ROWS` groups.
+        """
+        total = HarmonicSums(self.n_features, self.degree)
+        if self.n_samples > LARGEST_ROWS:
+            raise ValueError(
+                f"exact sums have room for {LARGEST_ROWS:,} groups, and there are more"
+            )
+        terms = (
+            (size, [own.moments(degree) for degree in total.integers])
+            for size, own in self._sums.items()
+        )
+        parts = weighted_sums(terms, _spread(self.n_features, list(total.integers)))
+        for integers, part in zip(total.integers.values(), parts, strict=True):
+            integers += part.integers
+        total.n_samples = self.n_samples
+        return total
 
 
 def _spread(n_features: int, degrees: Iterable[int]) -> float:

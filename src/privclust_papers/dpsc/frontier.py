@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from privclust.metrics.subspaces import wasserstein_distance
+from privclust.privacy import Neighbours
 from privclust.sketches import MomentSketch
+from privclust.sketches.moment_release import measurement
 from privclust.subspaces.moments import least_error
 from privclust_papers.dpsc.data import fitted
 from privclust_papers.dpsc.metrics import budget_range, distance_of_random
@@ -40,7 +42,9 @@ def release_bound(
 ) -> dict[str, np.ndarray]:
     """Return ``bound``, the least error of a decoder of a noisy sketch, see `least_error`."""
     exact = MomentSketch.of(data.X)
-    sketch = exact.release(epsilon, data.extra["delta"], random_state=streams.get("noise"))
+    size, relation = (exact.n_features, exact.degree), Neighbours.REPLACE_ONE
+    noise = measurement(*size, relation, epsilon, data.extra["delta"])
+    sketch = exact.with_noise(noise, streams.get("noise"))
     bound = least_error(
         sketch, data.X, data.y, data.extra["truth"], random_state=streams.get("init")
     )

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from privclust.preprocessing import TableEncoder
-from privclust.sketches import MomentSketch, Sketch, draw_frequencies
+from privclust.sketches import Sketch, draw_frequencies
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -82,10 +82,6 @@ def check(source_of, rows=None):
     assert empty.n_samples == 0
 
 
-def moments_bytes(sketch):
-    return sketch.n_samples, {degree: a.tobytes() for degree, a in sketch.exact.integers.items()}
-
-
 def check_groups(source_of, rows=None, missing=True):
     """Compare what an engine adds up by persons, told by text or numbers, with memory."""
     rows = table() if rows is None else rows
@@ -93,7 +89,6 @@ def check_groups(source_of, rows=None, missing=True):
     X = whole[COLUMNS].to_numpy()
     expected = Sketch.of(X, FREQUENCIES, groups=whole.who)
     assert state_bytes(expected) != in_memory(rows)
-    of_moments = MomentSketch.of(X, groups=whole.who)
     for groups in ("who", "number"):
         how = {"columns": COLUMNS, "groups": groups, "n_threads": 2}
         sketch = Sketch.of_table(source_of(rows), FREQUENCIES, **how)
@@ -101,11 +96,6 @@ def check_groups(source_of, rows=None, missing=True):
         n_whole = whole.who.nunique()
         assert (sketch.unit, sketch.n_samples) == ("group", n_whole)
         assert sketch.left_out == rows.who.nunique() - n_whole
-    sketch = MomentSketch.of_table(source_of(rows), **how)
-    assert moments_bytes(sketch) == moments_bytes(of_moments)
-    assert sketch.unit == "group"
-    sketch = MomentSketch.of_table(source_of(rows), columns=COLUMNS)
-    assert moments_bytes(sketch) == moments_bytes(MomentSketch.of(X))
     encoded = Sketch.of_table(source_of(rows), OF_FEATURES, encoder=ENCODER, groups="who")
     features = ENCODER.transform(rows)
     is_read = ~np.isnan(features).any(axis=1)
@@ -178,7 +168,7 @@ def test_duckdb(tmp_path):
     expected = in_memory(rows[rows.visits > 2])
     assert state_bytes(Sketch.of_table(query, FREQUENCIES, n_threads=2)) == expected
     with pytest.raises(ValueError, match="an entry is not one"):  # half-way: the connection is free
-        MomentSketch.of_table(duckdb.from_df(rows), columns=COLUMNS, strict=True)
+        Sketch.of_table(duckdb.from_df(rows), FREQUENCIES, columns=COLUMNS, strict=True)
     decimals = duckdb.sql("select 1.5 as x, 2 as y, 3 as z")
     expected = Sketch.of(np.array([[1.5, 2.0, 3.0]]), FREQUENCIES)
     assert state_bytes(Sketch.of_table(decimals, FREQUENCIES)) == state_bytes(expected)

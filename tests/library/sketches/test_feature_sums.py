@@ -105,13 +105,10 @@ def test_parts_merge_exactly(n_measurements):
     ]
     states = [part.state() for part in parts]
     added = {name: sum(state[name] for state in states) for name in states[0]}
-    from_added = FeatureSums.from_state(added, frequencies, first_record=1500, **options)
-    merged = parts[0].merge(parts[1]).merge(parts[2])
-    for sums in (merged, from_added):
-        assert_same(sums, expected)
-        assert sums.next_record == 1500
-    assert_same(merged.add(X), expected.add(X))
-    assert_same(from_added.add(X), expected)
+    sums = FeatureSums.from_state(added, frequencies, first_record=1500, **options)
+    assert_same(sums, expected)
+    assert sums.next_record == 1500
+    assert_same(sums.add(X), expected.add(X))
 
 
 def test_sums_may_be_large_and_negative():
@@ -123,7 +120,7 @@ def test_sums_may_be_large_and_negative():
     large = FeatureSums.from_state(state, [[np.pi]])
     assert large.values[0] == -(2.0**60) + 8j
     assert large.state()["fraction"].tolist() == [[2**40 - 1, 0]]
-    assert large.merge(sums).state()["whole"].tolist() == [[-(2**60) - 1 - 3, 8]]
+    assert large.add(np.ones((3, 1))).state()["whole"].tolist() == [[-(2**60) - 1 - 3, 8]]
     assert large.n_samples == 2**61 + 3
 
 
@@ -267,16 +264,9 @@ def test_bad_parameters(frequencies, parameters, message):
         FeatureSums(frequencies, **parameters)
 
 
-def test_bad_parts_and_states():
+def test_bad_states():
     X, frequencies = problem()
-    sums = FeatureSums(frequencies).add(X)
-    with pytest.raises(ValueError, match="the same frequencies"):
-        sums.merge(FeatureSums(2.0 * frequencies))
-    with pytest.raises(ValueError, match="same n_measurements, got 40 and 3"):
-        sums.merge(FeatureSums(frequencies, n_measurements=3))
-    with pytest.raises(ValueError, match="must be FeatureSums, got int"):
-        sums.merge(1)
-    state = sums.state()
+    state = FeatureSums(frequencies).add(X).state()
     for name, value, message in (
         ("whole", state["whole"][:3], r"state\['whole'\] must be integers of shape \(40, 2\)"),
         ("fraction", state["fraction"] / 2.0, "got float64"),

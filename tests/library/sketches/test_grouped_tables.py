@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privclust.preprocessing import BoundsScaler, TableEncoder
-from privclust.sketches import MomentSketch, Sketch, draw_frequencies, release
+from privclust.preprocessing import TableEncoder
+from privclust.sketches import Sketch, draw_frequencies, release
 
 pa = pytest.importorskip("pyarrow")
 compute = pytest.importorskip("pyarrow.compute")
@@ -38,9 +38,6 @@ def arrow(table):
 
 
 def state(sketch):
-    if isinstance(sketch, MomentSketch):
-        moments = {degree: array.tobytes() for degree, array in sketch.exact.integers.items()}
-        return sketch.n_samples, sketch.unit, moments
     return sketch.unit, {name: array.tobytes() for name, array in sketch.exact.items()}
 
 
@@ -48,39 +45,31 @@ def of_features(source, **how):
     return Sketch.of_table(source, FREQUENCIES, **how)
 
 
-def of_moments(source, **how):
-    return MomentSketch.of_table(source, **how)
-
-
-def in_memory(table, kind=of_features, **how):
-    X = table[COLUMNS].to_numpy()
-    is_features = kind is of_features
-    return state(Sketch.of(X, FREQUENCIES, **how) if is_features else MomentSketch.of(X, **how))
+def in_memory(table, **how):
+    return state(Sketch.of(table[COLUMNS].to_numpy(), FREQUENCIES, **how))
 
 
 # --- the same bytes ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [of_features, of_moments])
 @pytest.mark.parametrize("groups", ["who", "number"])
 @pytest.mark.parametrize(("n_files", "rows"), [(1, 1), (1, 60), (7, 5), (20, 1)])
-def test_however_a_table_is_cut(tmp_path, kind, groups, n_files, rows):
+def test_however_a_table_is_cut(tmp_path, groups, n_files, rows):
     table = frame(60)
     path = folder(tmp_path / "parts", table, n_files, rows)
-    expected = in_memory(table, kind, groups=table.who)
+    expected = in_memory(table, groups=table.who)
     for n_threads in (1, 2):
-        sketch = kind(path, columns=COLUMNS, groups=groups, n_threads=n_threads)
+        sketch = of_features(path, columns=COLUMNS, groups=groups, n_threads=n_threads)
         assert state(sketch) == expected
     assert sketch.n_samples == table.who.nunique() < len(table)
 
 
-@pytest.mark.parametrize("kind", [of_features, of_moments])
-def test_any_way_to_name_a_table(tmp_path, kind):
+def test_any_way_to_name_a_table(tmp_path):
     table = frame()
     path = folder(tmp_path / "parts", table)
     files = [str(path / f"part-{i}.parquet") for i in (3, 1, 4, 0, 2)]
     coded = arrow(table.astype({"who": "category"}))
-    expected = in_memory(table, kind, groups=table.who)
+    expected = in_memory(table, groups=table.who)
     for source in (
         files,
         dataset.dataset(files),
@@ -89,24 +78,10 @@ def test_any_way_to_name_a_table(tmp_path, kind):
         coded,
         coded.to_batches()[0],
     ):
-        assert state(kind(source, columns=COLUMNS, groups="who")) == expected
-    if kind is of_features:  # all columns but the groups'
-        sketch = kind(table[["who", *COLUMNS]], groups="who")
-        assert state(sketch) == expected
-
-
-def test_moments_of_rows_are_those_of_memory_in_either_type(tmp_path):
-    table = frame().astype({"x": np.float32})
-    path = folder(tmp_path / "parts", table)
-    for degree in (4, 6):
-        for n_threads in (1, 2):
-            sketch = MomentSketch.of_table(
-                path, columns=COLUMNS, degree=degree, n_threads=n_threads
-            )
-            assert state(sketch) == in_memory(table, of_moments, degree=degree)
-    scaler = BoundsScaler((-3.0, 3.0), clip=True).fit(table[COLUMNS].to_numpy())
-    sketch = MomentSketch.of_table(path, columns=COLUMNS, encoder=scaler)
-    assert state(sketch) == state(MomentSketch.of(scaler.transform(table[COLUMNS].to_numpy())))
+        assert state(of_features(source, columns=COLUMNS, groups="who")) == expected
+    # all columns but the groups
+    sketch = of_features(table[["who", *COLUMNS]], groups="who")
+    assert state(sketch) == expected
 
 
 def test_persons_of_encoded_rows_that_pass_a_filter(tmp_path):
@@ -119,8 +94,6 @@ def test_persons_of_encoded_rows_that_pass_a_filter(tmp_path):
     sketch = Sketch.of_table(path, frequencies, **how)
     rows = encoder.transform(kept)
     assert state(sketch) == state(Sketch.of(rows, frequencies, groups=kept.who))
-    moments = MomentSketch.of_table(path, **how)
-    assert state(moments) == state(MomentSketch.of(rows, groups=kept.who))
 
 
 def test_a_folder_for_each_person_says_whose_rows_are(tmp_path):
@@ -146,45 +119,32 @@ def test_files_that_tell_persons_by_numbers_and_by_text(tmp_path):
 
 def test_what_is_released_is_of_persons():
     table = frame()
-    for kind in (of_features, of_moments):
-        exact = kind(table, columns=COLUMNS, groups="who")
-        how = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
-        private = release(exact, **how) if kind is of_features else exact.release(**how)
-        assert private.unit == private.guarantee.unit == "group"
-        with pytest.raises(ValueError, match="one row"):
-            private + kind(table, columns=COLUMNS)
+    exact = of_features(table, columns=COLUMNS, groups="who")
+    private = release(exact, 1.0, 1e-6, random_state=0)
+    assert private.unit == private.guarantee.unit == "group"
+    with pytest.raises(ValueError, match="one row"):
+        private + of_features(table, columns=COLUMNS)
 
 
 # --- rows of nobody, and none --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [of_features, of_moments])
-def test_rows_of_nobody_are_those_of_one_person(kind):
+def test_rows_of_nobody_are_those_of_one_person():
     table = frame()
     some = table.assign(who=table.who.where(table.number > 3))
-    sketch = kind(some, columns=COLUMNS, groups="who")
-    expected = in_memory(table, kind, groups=some.who.fillna(""))
+    sketch = of_features(some, columns=COLUMNS, groups="who")
+    expected = in_memory(table, groups=some.who.fillna(""))
     assert state(sketch) == expected
     with pytest.raises(ValueError, match="every row must be someone's"):
-        kind(some, columns=COLUMNS, groups="who", strict=True)
+        of_features(some, columns=COLUMNS, groups="who", strict=True)
 
 
-@pytest.mark.parametrize("kind", [of_features, of_moments])
-def test_no_rows_are_no_persons(tmp_path, kind):
+def test_no_rows_are_no_persons(tmp_path):
     path = folder(tmp_path / "parts", frame(8)[:0], n_files=2)
     for source in (path, frame(8)[:0]):
-        sketch = kind(source, columns=COLUMNS, groups="number")
+        sketch = of_features(source, columns=COLUMNS, groups="number")
         assert (sketch.n_samples, sketch.unit) == (0, "group")
-        assert kind(source, columns=COLUMNS).n_samples == 0
-
-
-def test_moments_of_any_entries():
-    table = pa.table({"x": [None, 1.0, np.inf], "y": [2.0, np.nan, 5.0]})
-    sketch = MomentSketch.of_table(table, columns=["x", "y"])
-    assert state(sketch) == state(MomentSketch.of(np.array([[1.0, 0.0]])))
-    assert sketch.left_out == 2
-    with pytest.raises(ValueError, match="finite numbers only"):
-        MomentSketch.of_table(table, columns=["x", "y"], strict=True)
+        assert of_features(source, columns=COLUMNS).n_samples == 0
 
 
 # --- what is wrong is said -----------------------------------------------------------------------
@@ -193,9 +153,9 @@ def test_moments_of_any_entries():
 def test_what_does_not_go_together_is_refused(tmp_path):
     table = frame(50)
 
-    def refused(match, source=table, kind=of_features, **how):
+    def refused(match, source=table, **how):
         with pytest.raises(ValueError, match=match) as caught:
-            kind(source, **{"columns": COLUMNS, **how})
+            of_features(source, **{"columns": COLUMNS, **how})
         assert "Zoë" not in str(caught.value)
 
     refused("no column 'w' among", groups="w")
@@ -204,7 +164,6 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     lengths = table.assign(x=pd.to_timedelta(table["x"], "s"))
     refused("'x' holds duration.*, not persons", lengths, columns=["y", "z", "day"], groups="x")
     refused("has no columns but 'who'", source=table[["who"]], columns=None, groups="who")
-    refused("name the columns", kind=of_moments, columns=None)
     reader = pa.RecordBatchReader.from_batches(arrow(table).schema, arrow(table).to_batches(7))
     refused("gives its rows once", source=reader, groups="who")
 

@@ -12,7 +12,7 @@ import pytest
 
 from privclust.core.hdf5 import FileError
 from privclust.privacy import Guarantee
-from privclust.sketches import FeatureSums, Sketch, _base, release, scrambled
+from privclust.sketches import FeatureSums, Sketch, _sketch_file, release, scrambled
 from privclust.sketches._sketch import SketchNoise
 from privclust_papers.pipeline import artefacts
 
@@ -238,10 +238,10 @@ def test_what_save_writes_load_reads_up_to_its_limit(tmp_path, X, frequencies, m
     """The limit is that of arrays in memory: 8 m (d + 4) bytes and the count, exact; else d + 2."""
     exact = Sketch.of(X, frequencies)
     for sketch, n_bytes in ((exact, 8 * M * (D + 4) + 8), (release(exact, 1.0), 8 * M * (D + 2))):
-        monkeypatch.setattr(_base, "MOST_BYTES", n_bytes)
+        monkeypatch.setattr(_sketch_file, "MOST_BYTES", n_bytes)
         sketch.save(tmp_path / "s.h5")
         assert (Sketch.load(tmp_path / "s.h5").sums == sketch.sums).all()
-        monkeypatch.setattr(_base, "MOST_BYTES", n_bytes - 1)
+        monkeypatch.setattr(_sketch_file, "MOST_BYTES", n_bytes - 1)
         with pytest.raises(FileError, match=f"its arrays are larger than {n_bytes - 1} bytes"):
             Sketch.load(tmp_path / "s.h5")
         with pytest.raises(ValueError, match=f"may hold {n_bytes - 1} bytes, this takes {n_bytes}"):

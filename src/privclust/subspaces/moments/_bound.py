@@ -69,15 +69,13 @@ def least_error(
 
     Examples
     --------
+    >>> from privclust.privacy import Neighbours
+    >>> from privclust.sketches.moment_release import measurement
     >>> from privclust.synthetic.subspaces import subspace_mixture
     >>> X, labels, truth = subspace_mixture(3000, 2, 4, 2, np.random.default_rng(0))
-    >>> exact = MomentSketch.of(X)
-    >>> loose, strict = (
-    ...     least_error(exact.release(epsilon, 1e-5, random_state=0), X, labels, truth,
-    ...                 random_state=0)
-    ...     for epsilon in (3.0, 0.3)
-    ... )
-    >>> 0.0 < loose < strict
+    >>> exact, source = MomentSketch.of(X), np.random.default_rng(0)
+    >>> noise = measurement(4, 6, Neighbours.REPLACE_ONE, 1.0, 1e-5)
+    >>> 0.0 < least_error(exact.with_noise(noise, source), X, labels, truth, random_state=0) < 0.2
     True
     """
     bases = np.asarray(subspaces, dtype=np.float64)

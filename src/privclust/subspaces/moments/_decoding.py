@@ -132,8 +132,7 @@ def decode(
     --------
     >>> from privclust.synthetic.subspaces import subspace_mixture
     >>> X, _, _ = subspace_mixture(2000, 2, 4, 2, np.random.default_rng(0))
-    >>> private = MomentSketch.of(X).release(1.0, 1e-5, random_state=0)
-    >>> decode(private, 2, 2, random_state=0).subspaces.shape
+    >>> decode(MomentSketch.of(X), 2, 2, random_state=0).subspaces.shape
     (2, 4, 2)
     """
     check_integer("n_clusters", n_clusters, minimum=1)

@@ -114,7 +114,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     See Also
     --------
-    MomentSketch : sketches of files and streams, merged over devices.
+    decode : other numbers of subspaces from `sketch_`, at no privacy loss.
 
     References
     ----------
@@ -161,12 +161,12 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         sums = GroupSums(X.shape[1], degree).add(X, records.groups)
-        exact = MomentSketch.from_sums(sums.total(), unit_of(records.groups))
+        exact, unit = MomentSketch.from_sums(sums.total()), unit_of(records.groups)
         shares = [1.0 - ROUND_SHARE, ROUND_SHARE] if self.last_round else [1.0]
         relation, budget = self._relation(), (self.epsilon, self.delta)
         noises = [measurement(X.shape[1], degree, relation, *budget, share) for share in shares]
         # a round and a second sketch have the same privacy loss
-        left_out = self._charged(self._promise(noises, source, exact.unit), records, source)
+        left_out = self._charged(self._promise(noises, source, unit), records, source)
         known = None  # number of records: it needs no noise, or has that of the sketch
         if self.left_out_ is not None and relation is not Neighbours.ADD_REMOVE:
             known = left_out.n_counted(self.left_out_, self.neighbours)
@@ -179,7 +179,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             n_samples = max(self.sketch_.n_samples, 1.0)
             plan = plan_round(decoded, n_samples, relation, *budget, rng)
             line = plan.noise.statement(_ROUND, units="rows of norm 1")
-            promise = self._promise(noises[:1], source, exact.unit, line)
+            promise = self._promise(noises[:1], source, unit, line)
             self.guarantee_ = left_out.stated(promise)
             noisy = released(X, decoded, plan, source, records.groups)
             decoded = combined(decoded, plan, *noisy, n_samples, rng)

@@ -16,13 +16,13 @@ def mixture():
     return subspace_mixture(N, K, D, Q, np.random.default_rng(3), noise=0.05)
 
 
-def bound_at(mixture, epsilon, **more):
-    sketch = MomentSketch.of(mixture[0], degree=4).release(epsilon, 1e-5, random_state=0)
+def bound_at(noisy, mixture, epsilon, **more):
+    sketch = noisy(MomentSketch.of(mixture[0], degree=4), epsilon)
     return least_error(sketch, *mixture, random_state=0, **more)
 
 
 @pytest.mark.system
-def test_a_decoder_comes_near_it_and_not_below(mixture):
+def test_a_decoder_comes_near_it_and_not_below(mixture, noisy):
     """Root mean square of 24 fresh data sets; their chi-square has some 4 Q K degrees each."""
     _, _, truth = mixture
     rng = np.random.default_rng(0)
@@ -32,33 +32,33 @@ def test_a_decoder_comes_near_it_and_not_below(mixture):
         within = rng.standard_normal((N, Q))
         within /= np.linalg.norm(within, axis=1, keepdims=True)
         rows = np.einsum("ndq,nq->nd", truth[labels], within) + 0.05 * rng.standard_normal((N, D))
-        sketch = MomentSketch.of(rows, degree=4).release(1.0, 1e-5, random_state=seed)
+        sketch = noisy(MomentSketch.of(rows, degree=4), 1.0, seed=seed)
         bases = decode(sketch, K, Q, random_state=seed).subspaces
         squares.append(wasserstein_distance(bases, truth) ** 2)
-    rms, bound = np.sqrt(np.mean(squares)), bound_at(mixture, 1.0)
+    rms, bound = np.sqrt(np.mean(squares)), bound_at(noisy, mixture, 1.0)
     half = 1.96 * np.std(squares) / np.sqrt(len(squares)) / (2.0 * rms)
     assert bound - 2.0 * half < rms < 1.15 * bound + 2.0 * half
 
 
-def test_it_is_in_proportion_to_noise_where_that_is_all():
+def test_it_is_in_proportion_to_noise_where_that_is_all(noisy):
     """Many rows and a small epsilon: sampling does not count; priors do not yet."""
     mixture = subspace_mixture(40000, K, D, Q, np.random.default_rng(3), noise=0.05)
     errors, sigmas = [], []
     for epsilon in (0.05, 0.1):
-        errors.append(bound_at(mixture, epsilon))
+        errors.append(bound_at(noisy, mixture, epsilon))
         exact = MomentSketch.of(mixture[0], degree=4)
-        sigmas.append(exact.release(epsilon, 1e-5, random_state=0).noise.scale)
+        sigmas.append(noisy(exact, epsilon).sigma)
     assert errors[0] / errors[1] == pytest.approx(sigmas[0] / sigmas[1], rel=0.1)
 
 
-def test_the_bound_does_not_depend_on_order_or_names(mixture):
+def test_the_bound_does_not_depend_on_order_or_names(noisy, mixture):
     X, labels, truth = mixture
-    again = bound_at((X[::-1], 1 - labels[::-1], truth[::-1]), 3.0)
-    assert again == pytest.approx(bound_at(mixture, 3.0), rel=0.02)
+    again = bound_at(noisy, (X[::-1], 1 - labels[::-1], truth[::-1]), 3.0)
+    assert again == pytest.approx(bound_at(noisy, mixture, 3.0), rel=0.02)
 
 
-def test_what_does_not_fit_in_memory_is_refused():
+def test_what_does_not_fit_in_memory_is_refused(noisy):
     X, labels, truth = subspace_mixture(100, 5, 50, 9, np.random.default_rng(0))
-    sketch = MomentSketch.of(X).release(1.0, 1e-5, random_state=0)
+    sketch = noisy(MomentSketch.of(X), 1.0)
     with pytest.raises(ValueError, match="too many for a bound"):
         least_error(sketch, X, labels, truth)

@@ -4,14 +4,12 @@ import math
 import pickle
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 from scipy.stats import chi2
 from sklearn.pipeline import make_pipeline
 
 from privclust.core.grassmann import random_bases
-from privclust.core.hdf5 import FileError
 from privclust.metrics import wasserstein_distance
 from privclust.preprocessing import AppendOne
 from privclust.privacy import Budget, NoiseWarning, PrivacyLeakWarning
@@ -104,12 +102,12 @@ def test_the_covariance_of_features_is_that_of_drawn_rows():
     assert got == pytest.approx(wanted, abs=1e-12 * np.abs(wanted).max())
 
 
-def test_rows_of_a_line_hardly_without_noise():
+def test_rows_of_a_line_hardly_without_noise(noisy):
     """Their features vary along few directions, so nothing may be lost by cancellation."""
     rng = np.random.default_rng(0)
     line = np.array([0.1, 0.7, -0.5, 0.5])
     rows = rng.choice([-1.0, 1.0], size=(20_000, 1)) * line
-    found = decode(MomentSketch.of(rows).release(1e11, 1e-5, random_state=0), 1, 1)
+    found = decode(noisy(MomentSketch.of(rows), 1e11), 1, 1)
     assert abs(found.subspaces[0, :, 0] @ line) > 1.0 - 1e-6
 
 
@@ -162,13 +160,11 @@ def test_even_rows_have_the_moments_of_projections():
         )
 
 
-def test_the_decoder_finds_the_truth_and_turns_with_the_rows():
+def test_the_decoder_finds_the_truth_and_turns_with_the_rows(noisy):
     X, _, truth = subspace_mixture(4000, 3, 6, 2, np.random.default_rng(0))
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))[0]
     for rows, wanted in (X, truth), (X @ turn.T, turn @ truth):
-        found = decode(
-            MomentSketch.of(rows).release(100.0, 1e-5, random_state=0), 3, 2, random_state=0
-        )
+        found = decode(noisy(MomentSketch.of(rows), 100.0), 3, 2, random_state=0)
         assert wasserstein_distance(found.subspaces, wanted) < 0.01
 
 
@@ -207,14 +203,14 @@ def test_errors_cover_what_they_state(n_features, last_round):
     assert abs(np.mean(parts) - 0.5) < 0.2
 
 
-def test_noise_has_the_deviation_that_is_stated():
+def test_noise_has_the_deviation_that_is_stated(noisy):
     """Means of 4 m squares are within 5 deviations: a false alarm in 10^6 runs."""
     X = np.random.default_rng(0).standard_normal((50, 5))
     exact = MomentSketch.of(X)
     for neighbours in ("replace_one", "add_remove"):
         squares = {degree: [] for degree in exact.moments}
         for seed in range(20):
-            private = exact.release(1.0, 1e-5, neighbours=neighbours, random_state=seed)
+            private = noisy(exact, 1.0, neighbours=neighbours, seed=seed)
             for degree, noisy in private.moments.items():
                 off = (noisy - exact.moments[degree]) / private.n_samples
                 squares[degree].append(float(off @ off) / private.deviations()[degree] ** 2)
@@ -223,51 +219,19 @@ def test_noise_has_the_deviation_that_is_stated():
             assert abs(np.mean(found) - size) < 5 * math.sqrt(2 * size / 20)
 
 
-def test_two_parts_of_a_budget_are_as_good_as_the_whole():
+def test_two_parts_of_a_budget_are_as_good_as_the_whole(noisy):
     exact = MomentSketch.of(np.random.default_rng(0).standard_normal((50, 4)))
-    whole = exact.release(1.0, 1e-5, random_state=0)
-    parts = [exact.release(1.0, 1e-5, share=s, random_state=i) for i, s in enumerate((0.7, 0.3))]
-    assert parts[0].averaged(parts[1], 0.3).noise.scale == pytest.approx(whole.noise.scale)
-
-
-def test_files_and_merged_sketches(tmp_path):
-    X = np.random.default_rng(0).standard_normal((60, 4))
-    exact = MomentSketch.of(X)
-    parts = [MomentSketch.of(part) for part in (X[:20], X[20:])]
-    for sketch in (exact, parts[0] + parts[1], exact.release(1.0, 1e-5, random_state=0)):
-        sketch.save(tmp_path / "a.h5")
-        again = MomentSketch.load(tmp_path / "a.h5")
-        again.save(tmp_path / "b.h5")
-        assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
-        assert (again.key, again.guarantee) == (sketch.key, sketch.guarantee)
-    with h5py.File(tmp_path / "a.h5") as file:
-        names = []
-        file.visit(names.append)
-    assert not any(name.startswith("exact") for name in names)
-    private = [part.release(1.0, 1e-5, random_state=i) for i, part in enumerate(parts)]
-    merged = private[0] + private[1]
-    assert merged.noise.n_parts == 2
-    assert merged.guarantee.epsilon == private[0].guarantee.epsilon
-    with pytest.raises(ValueError, match="private"):
-        _ = private[0] + parts[1]
+    whole = noisy(exact, 1.0)
+    parts = [noisy(exact, 1.0, share=s, seed=i) for i, s in enumerate((0.7, 0.3))]
+    assert parts[0].averaged(parts[1], 0.3).sigma == pytest.approx(whole.sigma)
     with pytest.raises(ValueError, match="noise already"):
-        private[0].release(1.0, 1e-5)
+        noisy(whole, 1.0)
 
 
-def test_a_file_that_promises_too_much_is_refused(tmp_path, monkeypatch):
-    exact = MomentSketch.of(np.random.default_rng(0).standard_normal((60, 4)))
-    private = exact.release(1.0, 1e-5, random_state=0)
-    honest = exact.release(5.0, 1e-5, random_state=0)
-    object.__setattr__(honest, "guarantee", private.guarantee)
-    honest.save(tmp_path / "a.h5")
-    with pytest.raises(FileError, match="less than its guarantee"):
-        MomentSketch.load(tmp_path / "a.h5")
-
-
-def test_sizes_are_chosen_from_the_sketch():
+def test_sizes_are_chosen_from_the_sketch(noisy):
     for seed, (k, d) in enumerate([(3, 4), (2, 3)]):
         X, _, _ = subspace_mixture(5000, k, d, 2, np.random.default_rng(seed), noise=0.02)
-        sketch = MomentSketch.of(X).release(2.0, 1e-5, random_state=seed)
+        sketch = noisy(MomentSketch.of(X), 2.0, seed=seed)
         assert choose_sizes(sketch, random_state=0) == (k, 2)
     assert choose_sizes(sketch, 4, 1) == (4, 1)
 
@@ -289,22 +253,6 @@ def test_a_fit_spends_its_budget_and_no_more(neighbours):
         assert len(model.guarantee_.releases) == (2 if last_round is False else 3)
         assert budget.spent == pytest.approx(1.0, rel=1e-6)
         assert wasserstein_distance(model.subspaces_, truth) < 0.1
-
-
-@hidden
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("last_round", ["auto", True, False])
-def test_the_sketch_of_a_fit_comes_back_from_its_file(last_round, neighbours, tmp_path):
-    """Where noise hides all, ``"auto"`` averages two sketches."""
-    X = np.random.default_rng(0).standard_normal((300, 4))
-    params = {"last_round": last_round, "neighbours": neighbours, "delta": 1e-5}
-    model = MomentSubspaceClustering(2, 2, random_state=0, **params).fit(X)
-    assert model.has_last_round_ is (last_round is True)
-    model.sketch_.save(tmp_path / "a.h5")
-    again = MomentSketch.load(tmp_path / "a.h5")
-    assert (again.moments[4] == model.sketch_.moments[4]).all()
-    assert again.guarantee.epsilon == pytest.approx(model.guarantee_.epsilon, rel=1e-6)
-    assert again.guarantee.delta == model.guarantee_.delta
 
 
 @hidden
@@ -404,9 +352,9 @@ def rows_of(kind, rng, n=8000):
 @pytest.mark.parametrize(
     ("kind", "fits"), [("near", 1), ("any", 1), ("uneven", 1), ("beside", 0), ("offset", 0)]
 )
-def test_rows_that_lie_otherwise_are_told(kind, fits):
+def test_rows_that_lie_otherwise_are_told(kind, fits, noisy):
     exact = MomentSketch.of(rows_of(kind, np.random.default_rng(0)))
-    sketch = exact.release(3.0, 1e-6, random_state=0)
+    sketch = noisy(exact, 3.0, 1e-6)
     decoded = decode(sketch, 3, 2, random_state=0)
     assert bool(misfit_message(decoded)) == (not fits), decoded.misfit
     if fits:
@@ -422,7 +370,7 @@ def test_a_fit_warns_of_rows_that_lie_otherwise():
 
 
 @pytest.mark.parametrize("d", [5, 8])
-def test_errors_of_uneven_rows_cover_what_they_state(d):
+def test_errors_of_uneven_rows_cover_what_they_state(d, noisy):
     """Five data sets, 3 planes in each: the ratio's square is a mean of some 100 terms and more."""
     ratios = []
     for seed in range(5):
@@ -431,7 +379,7 @@ def test_errors_of_uneven_rows_cover_what_they_state(d):
         within /= np.linalg.norm(within, axis=1, keepdims=True)
         X = np.einsum("ndq,nq->nd", bases[rng.integers(3, size=8000)], within)
         X += 0.1 * rng.standard_normal(X.shape)
-        sketch = MomentSketch.of(X).release(10.0, 1e-6, random_state=seed)
+        sketch = noisy(MomentSketch.of(X), 10.0, 1e-6, seed=seed)
         found = decode(sketch, 3, 2, random_state=seed)
         assert not found.is_even
         distance = wasserstein_distance(found.subspaces, bases)

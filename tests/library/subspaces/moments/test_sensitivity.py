@@ -92,14 +92,14 @@ def test_the_worst_pair_attains_the_bound(degree):
     assert 0.999 * stated <= largest <= stated
 
 
-def decoded(d=5, k=2, q=2):
+def decoded(noisy, d=5, k=2, q=2):
     X = np.random.default_rng(0).standard_normal((300, d))
-    return decode(MomentSketch.of(X).release(1.0, 1e-5, random_state=0), k, q, random_state=0)
+    return decode(noisy(MomentSketch.of(X), 1.0), k, q, random_state=0)
 
 
 @pytest.mark.parametrize("radius", [0.01, 0.1, 0.5])
-def test_no_row_moves_the_last_round_further_than_stated(radius):
-    union = decoded()
+def test_no_row_moves_the_last_round_further_than_stated(radius, noisy):
+    union = decoded(noisy)
     rows = np.vstack([hard_rows(5, np.random.default_rng(1)), *union.subspaces.transpose(0, 2, 1)])
     beside = union.complements[0][:, 0]
     rows = np.vstack([rows, *(union.subspaces[0][:, 0] + s * beside for s in (-1, 1, -0.02, 0.02))])
@@ -118,8 +118,8 @@ def test_no_row_moves_the_last_round_further_than_stated(radius):
     assert replaced > 1.9 * radius  # opposite rows outside one subspace
 
 
-def test_a_row_s_share_of_the_last_round_is_its_own():
-    union = decoded()
+def test_a_row_s_share_of_the_last_round_is_its_own(noisy):
+    union = decoded(noisy)
     X = np.random.default_rng(3).standard_normal((500, 5))
     whole = last_round.round_sums(X, union, 0.1).integers
     apart = sum(last_round.round_sums(row[None], union, 0.1).integers for row in X)
