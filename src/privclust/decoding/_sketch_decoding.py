@@ -26,7 +26,6 @@ from privclust.decoding._seed import decoding_generator
 from privclust.decoding._sketch_check import is_outside, least_loss
 from privclust.privacy.bounds import Box, checked_box
 from privclust.privacy.hidden import noise_message
-from privclust.sketches._release import delta_advice
 from privclust.sketches._sketch import Sketch
 
 METHODS = ("gaussian", "clompr")
@@ -225,7 +224,7 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
     """Return a message on clusters hidden by noise; empty if there are none, or no noise."""
     if sketch.noise is None:
         return ""
-    clusters = noise_message(decoded.is_detected, delta_advice(sketch))
+    clusters = noise_message(decoded.is_detected)
     outside = OUTSIDE if decoded.is_outside else ""
     return "; ".join(filter(None, [outside, clusters, _disagreement(decoded)]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
@@ -20,7 +19,6 @@ from privclust.kmeans._lloyd import CenterClusterer, checked_centers
 from privclust.kmeans._noise_check import detected_clusters
 from privclust.privacy import Neighbours
 from privclust.privacy.accounting import cdp_share
-from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
 from privclust.privacy.bounds import (
     Box,
     bounded_rows,
@@ -268,17 +266,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         deviation = noise.deviation
         extent = float(np.linalg.norm(domain.units))
         self.is_detected_ = detected_clusters(counts, deviation, self.cluster_centers_, extent)
-        if self.is_detected_.all():
-            return
-        advice = ""
-        if self.accounting == "pure" and self.variant == "corrected" and is_usual(self.epsilon):
-            l2, proof = domain.l2(self._relation())
-            normal = Sensitivity(l2, "l2", noise.sensitivity.relation, proof)
-            with contextlib.suppress(ImportError):  # of the accountant, which nothing else needs
-                share = gaussian_share(self.epsilon, EXAMPLE_DELTA, self.max_iter)
-                ratio = deviation / Gaussian.of_share(normal, share).deviation
-                advice = less_noise(ratio, f"accounting='pld' and delta={EXAMPLE_DELTA:g}")
-        warn_of_noise(noise_message(self.is_detected_, advice))
+        warn_of_noise(noise_message(self.is_detected_))
 
     def _domain(self, X):
         """Return rows within the ball or box, that domain, and the leaks of choosing it."""

@@ -1,4 +1,4 @@
-"""Advice in warnings: how much noise a delta (Gaussian in place of Laplace noise) would save."""
+"""Caveats and warnings of weak guarantees."""
 
 from __future__ import annotations
 
@@ -7,31 +7,10 @@ from dataclasses import replace
 from privclust.core.warn import warn_caller
 from privclust.privacy.guarantee import Guarantee, WeakGuaranteeWarning
 
-EXAMPLE_DELTA = 1e-6
-"""The delta of advice in warnings on smaller noise."""
 LARGEST_EPSILON = 10.0
 """A guarantee with a larger epsilon is called weak."""
 WEAK = "weak: "
 """The beginning of the caveats of a weak guarantee."""
-_USUAL_EPSILONS = 1e-3, 1e2  # for which they do
-
-
-def is_usual(epsilon: float) -> bool:
-    """Return whether to state the gain from a delta at this epsilon."""
-    return _USUAL_EPSILONS[0] <= epsilon <= _USUAL_EPSILONS[1]
-
-
-def less_noise(ratio: float, how: str) -> str:
-    """Return advice to use Gaussian noise, if it is smaller than Laplace noise by a factor.
-
-    Examples
-    --------
-    >>> less_noise(12.3, "delta=1e-06")
-    ', and with delta=1e-06 there would be 12 times less noise'
-    >>> less_noise(0.5, "delta=1e-06")
-    ''
-    """
-    return f", and with {how} there would be {ratio:.2g} times less noise" if ratio > 1.0 else ""
 
 
 def weak_parameters(guarantee: Guarantee, n_records: int | None) -> tuple[bool, bool]:

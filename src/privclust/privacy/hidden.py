@@ -15,7 +15,7 @@ from privclust.privacy.guarantee import NoiseWarning
 COUNT_DEVIATIONS = 3.0
 
 
-def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clusters") -> str:
+def noise_message(is_detected: np.ndarray, *, of: str = "clusters") -> str:
     """Return a message on clusters that are not detected; empty if all are.
 
     Examples
@@ -26,7 +26,7 @@ def noise_message(is_detected: np.ndarray, advice: str = "", *, of: str = "clust
     if is_detected.all():
         return ""
     hidden = f"{np.sum(~is_detected)} of {len(is_detected)} {of} cannot be distinguished from noise"
-    return f"{hidden}: more rows, a larger epsilon or tighter bounds help{advice}"
+    return f"{hidden}: more rows, a larger epsilon or tighter bounds help"
 
 
 def warn_of_noise(message: str) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
 from privclust.privacy import Neighbours
-from privclust.privacy.advice import EXAMPLE_DELTA, is_usual, less_noise
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import laplace_noise, sensitivities
@@ -271,26 +270,3 @@ def smaller_noise(n_measurements: int, neighbours: str, epsilon: float, delta: f
     of_laplace = math.sqrt(2.0) * l1.value / epsilon
     of_gaussian = analytic_gaussian_sigma(l2, epsilon, delta)
     return "laplace" if of_laplace <= of_gaussian else "gaussian"
-
-
-def delta_advice(sketch: Sketch) -> str:
-    """Return advice on how much less noise Gaussian noise would need; empty if not less.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> delta_advice(release(Sketch.of(np.zeros((9, 1)), np.ones((1, 100))), 1.0, random_state=0))
-    ', and with delta=1e-06 there would be 4.7 times less noise'
-    """
-    if sketch.noise is None or sketch.noise.mechanism != "laplace":
-        return ""
-    r, relation = sketch.n_measurements, sketch.guarantee.relation
-    l1, l2 = sensitivities(r, relation)
-    epsilon = l1.value / sketch.noise.scale
-    if not is_usual(epsilon):
-        return ""
-    try:
-        sigma = analytic_gaussian_sigma(l2, epsilon, EXAMPLE_DELTA)
-    except ImportError:  # advice is optional, so is the package that it needs
-        return ""
-    return less_noise(math.sqrt(2.0) * sketch.noise.scale / sigma, f"delta={EXAMPLE_DELTA:g}")

@@ -19,9 +19,10 @@ entries less than :math:`5 \sqrt{15}\, d^2 \delta (1 + d \delta)`. Trace correct
 degrees, and :math:`\|E^j S\| \le d^{j/2} \|S\|`. The last rounding of harmonic sums, down to
 multiples of 2^-36, changes each of :math:`d^l` entries of a difference by less than one unit.
 
-**Groups** of several rows, such as persons, count as one row each (`GroupSums`): the mean over the rows of the group. The margin for rounding the mean follows `privclust.privacy.groups`,
-with the same bounds: one unit in every entry is an error of :math:`d^{l/2}` in degree l, and with
-trace corrections at most :math:`\sum_j |h_j| d^{(l-j)/2}`.
+**Groups** of several rows, such as persons, count as one row each (`GroupSums`): the mean over
+the rows of the group. The margin for rounding the mean follows `privclust.privacy.groups`, with the
+same bounds: one unit in every entry is an error of :math:`d^{l/2}` in degree l, and with trace
+corrections at most :math:`\sum_j |h_j| d^{(l-j)/2}`.
 """
 
 from __future__ import annotations

@@ -341,7 +341,7 @@ def test_wide_bounds_hide_what_narrow_ones_show():
     start = [[0.3, 0.3], [0.7, 0.7]]
     for seed in range(8):
         known = {"init": start, "norm_bound": None, "random_state": seed}
-        with pytest.warns(NoiseWarning, match=r"delta=1e-06 there would be 1\.6 times less noise"):
+        with pytest.warns(NoiseWarning, match="tighter bounds help"):
             model(2, bounds=(-10, 10), **known).fit(X)
     assert model(2, epsilon=10.0, bounds=(0, 1), **known).fit(X).is_detected_.all()
 
