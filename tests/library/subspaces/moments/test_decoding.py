@@ -211,8 +211,8 @@ def test_noise_has_the_deviation_that_is_stated(noisy):
         squares = {degree: [] for degree in exact.moments}
         for seed in range(20):
             private = noisy(exact, 1.0, neighbours=neighbours, seed=seed)
-            for degree, noisy in private.moments.items():
-                off = (noisy - exact.moments[degree]) / private.n_samples
+            for degree, values in private.moments.items():
+                off = (values - exact.moments[degree]) / private.n_samples
                 squares[degree].append(float(off @ off) / private.deviations()[degree] ** 2)
         for degree, found in squares.items():
             size = n_moments(5, degree) - n_moments(5, degree - 2)  # harmonics
