@@ -122,7 +122,6 @@ ESTIMATORS = [
     LRR(lam=4.0),
     LSR(),
     LloydKMeans(random_state=0),
-    LloydKMeans(3, init="random_rows", n_init=1),
     MTSC(2, n_restarts=1, n_annealing=20, max_iter=50),
     PrincipalCoordinates(n_components=2),
     PrivateGaussianMixture(random_state=0),

@@ -14,7 +14,7 @@ from privclust.core.lloyd import nearest_center
 from privclust.core.progress import logged
 from privclust.core.validation import Real
 from privclust.kmeans._grid import Grid, grid_shape
-from privclust.kmeans._lloyd import CenterClusterer, checked_centers
+from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
 from privclust.privacy import Neighbours
 from privclust.privacy.bounds import bounds_of, declared_box, separated_points
@@ -81,12 +81,9 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         from the data, with a warning and without a guarantee.
     n_samples : int or None
         N, if it is roughly known without the data. None: the number of rows, see above.
-    init : "separated" or array-like of shape (n_clusters, n_features)
-        ``"separated"``: random centers away from each other and from the border
-        (`privclust.privacy.bounds.separated_points`). An array must not depend on the data and is
-        the only start.
     n_init : int
-        Number of starts; the one with the least sum of squared errors on the noisy counts is kept.
+        Number of starts, random centers away from each other and from the border
+        (`privclust.privacy.bounds.separated_points`); the one with the least sum of squared errors on the noisy counts is kept.
         Su et al. use 30.
     max_iter : int
         Most updates of the centers from one start.
@@ -164,7 +161,6 @@ class EUGkM(PrivateEstimator, CenterClusterer):
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     bounds: Bounds | None = None
     n_samples: int | None = None
-    init: Literal["separated"] | ArrayLike = "separated"
     n_init: int = 30
     max_iter: int = 100
     max_cells: int = 10_000_000
@@ -231,15 +227,9 @@ class EUGkM(PrivateEstimator, CenterClusterer):
 
     def _cluster(self, grid, counts, deviation, rng):
         shape = (self.n_clusters, len(grid.shape))
-        is_given = not isinstance(self.init, str)
         least = math.inf
-        n_starts = 1 if is_given else self.n_init
-        for _ in logged(range(n_starts), n_starts, "EUGkM: starts"):
-            if is_given:
-                start = checked_centers("init", self.init, shape)
-            else:
-                in_cube = separated_points(*shape, rng)
-                start = grid.box.center + in_cube * grid.box.half_widths
+        for _ in logged(range(self.n_init), self.n_init, "EUGkM: starts"):
+            start = grid.box.center + separated_points(*shape, rng) * grid.box.half_widths
             centers, error, n_iter = _run(grid, counts, start, deviation, self.max_iter)
             if error < least:
                 self.cluster_centers_, self.n_iter_, least = centers, n_iter, error

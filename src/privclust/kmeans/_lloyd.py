@@ -100,10 +100,9 @@ class LloydKMeans(CenterClusterer):
     n_init : int
         Number of starts (replicates); the one of least inertia is kept, the first if several are
         equal. A given start is run once.
-    init : {"k-means++", "random_rows"} or array-like of shape (n_clusters, n_features)
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
         ``"k-means++"``: the first center is a row drawn uniformly, each further one a row drawn
         with probability proportional to its squared distance to the nearest center so far.
-        ``"random_rows"``: different rows, drawn uniformly.
     max_iter : int
         Most updates of the centers from one start.
     tol : float
@@ -147,7 +146,7 @@ class LloydKMeans(CenterClusterer):
     n_clusters: int = 8
     _: KW_ONLY
     n_init: int = 3
-    init: Literal["k-means++", "random_rows"] | ArrayLike = "k-means++"
+    init: Literal["k-means++"] | ArrayLike = "k-means++"
     max_iter: int = 300
     tol: float = 0.0
     random_state: RandomState = None
@@ -190,9 +189,6 @@ class LloydKMeans(CenterClusterer):
     def _start(self, X, rng):
         if not isinstance(self.init, str):
             return checked_centers("init", self.init, (self.n_clusters, X.shape[1]))
-        if self.init == "random_rows":
-            chosen = rng.choice(len(X), size=self.n_clusters, replace=False)
-            return X[chosen].astype(np.float64)
         return plus_plus(X, self.n_clusters, rng)
 
 

@@ -35,7 +35,7 @@ no entry has a weight above N, u / N is at most the number of entries times :mat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -237,33 +237,6 @@ def counted_rows(
 def whole_rows(rows: np.ndarray) -> np.ndarray:
     """Return which rows have no NaN, (n,)."""
     return ~np.isnan(rows).any(axis=1)
-
-
-def with_groups(
-    stream: Iterable[np.ndarray], groups: ArrayLike
-) -> Iterator[tuple[np.ndarray, Groups]]:
-    """Yield the chunks of a stream, each with the groups of its rows.
-
-    Parameters
-    ----------
-    stream : iterable of ndarray
-        Chunks of rows. A group's rows may lie in several chunks.
-    groups : array-like of shape (n_samples,)
-        The person of each row of the stream, in its order.
-
-    Raises
-    ------
-    ValueError
-        At the end, if the number of rows differs; surplus rows are not yielded.
-    """
-    whole, start = Groups.of(groups, np.size(groups)), 0
-    for chunk in stream:
-        stop = start + len(chunk)
-        if stop <= len(whole.sizes):
-            yield chunk, whole.rows(start, stop)
-        start = stop
-    if start != len(whole.sizes):
-        raise ValueError(_ONE_A_ROW)
 
 
 def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, NoisyCount, is_seeded, noise_source
 from privclust.privacy.advice import noted
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import ROW, UNITS, unit_of, with_groups
+from privclust.privacy.groups import ROW, UNITS, unit_of
 from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import NoiseSource
 from privclust.records.streams import Source, chunks
@@ -156,9 +156,9 @@ class Sketch:
         frequencies : array_like of shape (n_features, m)
         groups : array_like of shape (n_samples,) or None
             Label of the group of each row, such as a person, in the order of the source. A group is
-            then one record with the mean of the features of its rows. All labels are held in
-            memory. The rows of a group may be anywhere in the source, but not in another sketch
-            that is merged with this one. None: each row is a record.
+            then one record with the mean of the features of its rows, all of which are held in
+            memory (not by `of_table`). The rows of a group may be anywhere in the source, but not
+            in another sketch that is merged with this one. None: each row is a record.
         n_measurements : int or None
             Number r of features to which each record contributes; None for all.
         mask_seed : int or None
@@ -194,9 +194,11 @@ class Sketch:
             raise ValueError(
                 f"{stream.name} has {stream.n_features} columns, the frequencies {n_features}"
             )
-        whole = ((chunk, None) for chunk in stream)
-        for chunk, own in whole if groups is None else with_groups(stream, groups):
-            sums.add(chunk, own)
+        if groups is not None:
+            parts = list(stream) or [np.empty((0, n_features))]
+            return cls.from_feature_sums(sums.add(np.concatenate(parts), groups))
+        for chunk in stream:
+            sums.add(chunk)
         return cls.from_feature_sums(sums)
 
     @classmethod

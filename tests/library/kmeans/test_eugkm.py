@@ -213,10 +213,7 @@ def test_start_of_least_noisy_error_is_kept():
     one = model(6, n_init=1).fit(X)
     np.testing.assert_array_equal(found.noisy_counts_, one.noisy_counts_)
     assert error(found) <= error(one)
-    errors = [
-        error(model(6, init=np.random.default_rng(r).uniform(-1, 1, (6, 2))).fit(X))
-        for r in range(5)
-    ]
+    errors = [_run(grid, found.noisy_counts_, X[6 * i : 6 * i + 6], 0.0, 100)[1] for i in range(5)]
     assert len(set(errors)) > 1  # so starts matter here
 
 
@@ -268,8 +265,6 @@ def test_single_precision_gives_the_same_bytes():
         ({"bounds": ([-1.0] * 3, 1.0)}, r"bounds must be .low, high., .* shape \(2,\)"),
         ({"bounds": 1.0}, "bounds must be"),
         ({"bounds": (-1e200, 1e200)}, "bounds must have a magnitude of at most 1e.100"),
-        ({"init": "k-means++"}, "init must be one of separated, got 'k-means"),
-        ({"init": np.zeros((2, 2))}, r"init must be finite of shape \(3, 2\), got shape \(2, 2\)"),
         ({"random_state": "x"}, "random_state"),
     ],
 )

@@ -29,10 +29,9 @@ def test_agrees_with_scikit_learn_from_the_same_start(max_iter):
     np.testing.assert_array_equal(ours.labels_, theirs.labels_)
 
 
-@pytest.mark.parametrize("init", ["k-means++", "random_rows"])
-def test_result_is_consistent_and_a_fixed_point(init):
+def test_result_is_consistent_and_a_fixed_point():
     X, _ = mixture(seed=3)
-    found = LloydKMeans(5, init=init, random_state=0).fit(X)
+    found = LloydKMeans(5, random_state=0).fit(X)
     squared = cdist(X, found.cluster_centers_, "sqeuclidean")
     np.testing.assert_array_equal(found.labels_, squared.argmin(axis=1))
     assert found.inertia_ == pytest.approx(squared.min(axis=1).sum(), rel=1e-12)
@@ -60,13 +59,8 @@ def test_tol_ends_a_run_by_the_relative_decrease():
 def test_best_of_several_starts_is_kept():
     X, _ = mixture(n=400, k=10, d=2, seed=4)
     rng = np.random.default_rng(7)
-    single = [
-        LloydKMeans(10, n_init=1, init="random_rows", random_state=rng).fit(X).inertia_
-        for _ in range(6)
-    ]
-    several = LloydKMeans(
-        10, n_init=6, init="random_rows", random_state=np.random.default_rng(7)
-    ).fit(X)
+    single = [LloydKMeans(10, n_init=1, random_state=rng).fit(X).inertia_ for _ in range(6)]
+    several = LloydKMeans(10, n_init=6, random_state=np.random.default_rng(7)).fit(X)
     assert several.inertia_ == min(single)
     assert len(set(single)) > 1
 
@@ -136,8 +130,7 @@ def test_same_seed_same_bytes_and_other_seeds_other_starts():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("init", ["k-means++", "random_rows"])
-def test_degenerate_data_gives_finite_centers(init):
+def test_degenerate_data_gives_finite_centers():
     rng = np.random.default_rng(0)
     for X in (
         np.zeros((5, 2)),
@@ -147,12 +140,12 @@ def test_degenerate_data_gives_finite_centers(init):
         1e100 * rng.uniform(-1, 1, (9, 2)),
         1e-200 * rng.standard_normal((9, 2)),
     ):
-        found = LloydKMeans(3, init=init, random_state=0).fit(X)
+        found = LloydKMeans(3, random_state=0).fit(X)
         assert np.isfinite(found.cluster_centers_).all()
         assert np.isfinite(found.inertia_)
         assert found.n_iter_ < 300
     two = np.repeat([[0.0], [1.0]], 5, axis=0)
-    assert LloydKMeans(3, init=init, random_state=0).fit(two).inertia_ == 0.0
+    assert LloydKMeans(3, random_state=0).fit(two).inertia_ == 0.0
 
 
 @pytest.mark.parametrize(
@@ -163,7 +156,7 @@ def test_degenerate_data_gives_finite_centers(init):
         ({"n_init": 0}, "n_init"),
         ({"max_iter": 0}, "max_iter"),
         ({"tol": -1.0}, "tol must be a finite number at least 0, got -1.0"),
-        ({"init": "rows"}, r"init must be one of k-means\+\+, random_rows, got 'rows'"),
+        ({"init": "rows"}, r"init must be one of k-means\+\+, got 'rows'"),
         ({"init": np.zeros((2, 3))}, r"init must be finite of shape \(3, 3\), got shape \(2, 3\)"),
         ({"init": np.full((3, 3), np.nan)}, "init must be finite"),
         ({"init": [["a"]]}, "init must hold numbers"),
