@@ -58,7 +58,6 @@ def _run(args) -> None:
     from privclust.decoding import (
         count_clusters,
         decode,
-        decoding_summary,
         hidden_by_noise,
         standard_errors,
     )
@@ -93,7 +92,7 @@ def _run(args) -> None:
     clusters = TableClusters.of_sketch(encoder, sketch, decoded, errors, remarks=remarks)
     with written(args.output):
         write(clusters, args.output, origin=origin(args.typed, (args.sketch, args.output)))
-    for remark in (decoding_summary(sketch, decoded), *clusters.remarks):
+    for remark in clusters.remarks:
         say(remark)
     say(f"{os.path.join(args.output, 'report.html')}: {len(clusters.weights)} clusters")
     say(_NOT_PRIVATE if sketch.guarantee is None else str(sketch.guarantee))

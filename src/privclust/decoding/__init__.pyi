@@ -4,7 +4,6 @@ from ._density import DensitySketches as DensitySketches
 from ._mixture_decoder import Decoded as Decoded
 from ._moments import Moments as Moments
 from ._sketch_decoding import decode as decode
-from ._sketch_decoding import decoding_summary as decoding_summary
 from ._sketch_decoding import hidden_by_noise as hidden_by_noise
 from ._standard_errors import StandardErrors as StandardErrors
 from ._standard_errors import standard_errors as standard_errors

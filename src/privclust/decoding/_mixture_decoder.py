@@ -85,8 +85,6 @@ class Decoded:
     expected_residual : float
         Bound on the mean of f at the true mixture. A residual far above it shows that the data are
         no such mixture, or that the search failed.
-    explained : float
-        Fraction of f of one atom that k atoms explain, from 0 to 1; 0 for one cluster.
     is_detected : ndarray of shape (n_clusters,)
         Whether a center lies in an atom that explains more than noise; see
         `privclust.decoding._sketch_check`.
@@ -114,7 +112,6 @@ class Decoded:
     variances: np.ndarray
     residual: float
     expected_residual: float
-    explained: float
     is_detected: np.ndarray
     inertia: float
     least_weight: float
@@ -273,9 +270,8 @@ def decode_mixture(*sketched, rng, box=None, **how) -> Decoded:
     reach = box if len(density[0]) > len(fit.atoms[0]) else None
     centers, weights, inertia = kmeans_of_mixture(*fit.scaled, start, rng, tolerance, reach)
     variances = problem.unit**2 * best[2]
-    explained = problem.explained(best, fit.residual)
     is_detected = _detected_centers((centers - problem.origin) / problem.unit, detected, density)
-    told = fit.residual, fit.expected_residual, explained, is_detected, inertia, smallest
+    told = fit.residual, fit.expected_residual, is_detected, inertia, smallest
     starts = _agreement_of_starts(fit, centers)
     found = Decoded(centers, weights, variances, *told, fit.density, starts=starts)
     return replace(found, is_explained=_is_explained(fit))

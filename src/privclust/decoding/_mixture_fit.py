@@ -124,21 +124,6 @@ class MixtureFit:
         least = least_loss(spreads, len(self.origin), of_one_number)
         return least_weight(variances, self.problem[1], least)
 
-    def explained(self, mixture, residual):
-        """Return the fraction of the residual of a single atom that a mixture explains."""
-        weights, centers, variances = mixture
-        if len(weights) == 1 or not weights.sum() > 0.0:
-            return 0.0
-        heaviest = int(np.argmax(weights))
-        parts = weights / weights.sum()
-        mean = parts @ centers
-        whole = parts @ (variances + ((centers - mean) ** 2).mean(axis=1))
-        alone = math.inf
-        for center, variance in (mean, whole), (centers[heaviest], variances[heaviest]):
-            start = np.ones(1), center[None], np.array([max(variance, _LEAST_VARIANCE_RATIO)])
-            alone = min(alone, self.fit(*start, *ROUGH_FIT)[3])
-        return min(max(1.0 - residual / alone, 0.0), 1.0) if alone > 0.0 else 0.0
-
     def search(self, n_clusters, penalty, rng):
         """Fit more atoms than clusters from a random start, and delete the surplus step by step.
 

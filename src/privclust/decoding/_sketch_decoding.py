@@ -226,42 +226,8 @@ def hidden_by_noise(sketch: Sketch, decoded: Decoded) -> str:
         return ""
     clusters = noise_message(decoded.is_detected)
     outside = OUTSIDE if decoded.is_outside else ""
-    return "; ".join(filter(None, [outside, clusters, _disagreement(decoded)]))
-
-
-def _disagreement(decoded):
-    return "" if decoded.starts is None else decoded.starts.message()
-
-
-def decoding_summary(sketch: Sketch, decoded: Decoded) -> str:
-    """Return a line on the fraction that clusters explain, and on clusters hidden by noise.
-
-    It uses nothing but the sketch, and is as private.
-
-    Parameters
-    ----------
-    sketch : Sketch
-    decoded : Decoded
-        The result of `decode`.
-
-    Returns
-    -------
-    str
-        Empty for one cluster that is detected.
-
-    Examples
-    --------
-    >>> from privclust.sketches import draw_frequencies
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(-3, 1, (500, 2)), rng.normal(3, 1, (500, 2))])
-    >>> sketch = Sketch.of(X, draw_frequencies(2, 50, variance=4.0, random_state=0))
-    >>> decoding_summary(sketch, decode(sketch, 2, random_state=0))
-    '2 clusters explain 100 % of what one leaves of the sketch'
-    """
-    k, part = len(decoded.centers), decoded.explained
-    line = f"{k} clusters explain {part:.0%} of what one leaves of the sketch".replace("%", " %")
-    hidden = hidden_by_noise(sketch, decoded) if sketch.noise else _disagreement(decoded)
-    return "; ".join(filter(None, [line if k > 1 else "", hidden]))
+    starts = "" if decoded.starts is None else decoded.starts.message()
+    return "; ".join(filter(None, [outside, clusters, starts]))
 
 
 def mean_features(sketch: Sketch):
@@ -323,9 +289,8 @@ def _decode_clompr(sketch, features, n_clusters, box, moments, expected, n_init,
     is_detected = np.zeros(n_clusters, dtype=bool)
     is_detected[problem.detected_atoms(*atoms[1:], of_one_number)[1]] = True
     smallest = problem.least_weight(atoms[2], atoms[2], of_one_number)
-    explained = problem.explained(atoms, residual)
     total = weights.sum()
     weights = weights / total if total > 0.0 else np.full(n_clusters, 1.0 / n_clusters)
     points = np.zeros(n_clusters)
-    told = residual, expected, explained, is_detected, 0.0, smallest
+    told = residual, expected, is_detected, 0.0, smallest
     return Decoded(centers, weights, points, *told)

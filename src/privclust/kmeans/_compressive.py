@@ -145,8 +145,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         find the same clusters. If not, the fit warns, and `standard_errors` marks the clusters that
         other starts do not find. Always True with a single start, which suffices if it explains
         the sketch, and is the only one above 25 clusters.
-    explained_ : float
-        Fraction of the residual of one cluster that k clusters explain, from 0 to 1.
     least_weight_ : float
         Fraction of the rows below which a cluster as wide as the others is hidden by noise and
         sampling, wherever it lies. A smaller one may be missed even if all centers are detected.
@@ -197,7 +195,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     cluster_count_: ClusterCount | None = field(init=False)
     is_detected_: np.ndarray = field(init=False)
     is_stable_: bool = field(init=False)
-    explained_: float = field(init=False)
     least_weight_: float = field(init=False)
     is_outside_bounds_: bool = field(init=False)
     sketch_: Sketch = field(init=False)
@@ -397,9 +394,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         box = self._seen_box
         elsewhere = any(leaves_box(pilot, box) for pilot in self._pilots)
         decoded = replace(decoded, is_outside=decoded.is_outside or elsewhere)
-        self.is_detected_, self.explained_ = decoded.is_detected, decoded.explained
-        self.least_weight_, self.is_outside_bounds_ = decoded.least_weight, decoded.is_outside
-        self.is_stable_ = decoded.is_stable
+        self.is_detected_, self.least_weight_ = decoded.is_detected, decoded.least_weight
+        self.is_outside_bounds_, self.is_stable_ = decoded.is_outside, decoded.is_stable
         hidden = [hidden_by_noise(self.sketch_, decoded)]
         if self.cluster_count_ is not None and self.sketch_.noise is not None:
             hidden.append(self.cluster_count_.hidden())

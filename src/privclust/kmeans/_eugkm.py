@@ -83,8 +83,8 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         N, if it is roughly known without the data. None: the number of rows, see above.
     n_init : int
         Number of starts, random centers away from each other and from the border
-        (`privclust.privacy.bounds.separated_points`); the one with the least sum of squared errors on the noisy counts is kept.
-        Su et al. use 30.
+        (`privclust.privacy.bounds.separated_points`); the one with the least sum of squared errors
+        on the noisy counts is kept. Su et al. use 30.
     max_iter : int
         Most updates of the centers from one start.
     max_cells : int

@@ -359,7 +359,7 @@ def test_centers_of_noise_share_out_the_box(epsilon, seed):
 
 
 def test_drawn_in():
-    found = Decoded(CENTERS, WEIGHTS, VARIANCES, 0, 0, 1, np.ones(3, dtype=bool), 0, 1)
+    found = Decoded(CENTERS, WEIGHTS, VARIANCES, 0, 0, np.ones(3, dtype=bool), 0, 1)
     box = Box(np.array([-5.0, 1.0]), np.array([5.0, 4.0]))
     np.testing.assert_array_equal(found.clipped(box).centers, [[-5, 1], [5, 2], [0, 4]])
 
