@@ -26,7 +26,7 @@ from privclust.embedding import PrivatePCA
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, PrivateKMeans, TreeKMeans
 from privclust.mixtures import AdaptiveGaussianMixture, PrivateGaussianMixture
 from privclust.preprocessing import TableEncoder, private_bounds
-from privclust.privacy import first_rows, noise
+from privclust.privacy import noise
 from privclust.records.table_files import open_table
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
 
@@ -486,30 +486,3 @@ def test_a_wrong_number_of_groups_is_not_stated():
         with pytest.raises(ValueError, match="one a row") as error:
             model.fit(rows, groups=groups)
         assert not re.search(r"\d", str(error.value))
-
-
-@pytest.mark.attack(
-    claim="`first_rows` and `to_groups`: a person with any number of rows changes counts of "
-    "events by at most the stated amount.",
-    before="Counts of events were not available: a person's rows were averaged.",
-    now="A person with 1, 5 or 40 rows changes the exact counts by at most the amount stated for "
-    "5.",
-)
-@pytest.mark.parametrize("name", [name for name in FITS if "Mixture" not in name])
-@pytest.mark.parametrize("n_rows", [1, 5, 40])
-def test_a_person_among_events(name, n_rows):
-    most, others = 5, [f"person {i // 3}" for i in range(60)]
-
-    def fit(data):
-        X, who = data
-        kept = np.asarray(X)[first_rows(who, most)]
-        model = FITS[name](epsilon=1.0 / most, neighbours="add_remove").fit(kept)
-        return model.guarantee_.to_groups(most)
-
-    own = np.resize(np.array(EXTREME[:4]), (n_rows, 2))
-    rng = np.random.default_rng(n_rows)
-    order = rng.permutation(60 + n_rows)
-    X, who = np.vstack([ROWS, own])[order], np.array([*others, *["own"] * n_rows])[order]
-    with_person, without = (X, who), (X[who != "own"], who[who != "own"])
-    for first, second in ((with_person, without), (without, with_person)):
-        assert max(losses(fit, first, second)) <= 1.0 + 1e-9

@@ -2,7 +2,6 @@
 
 from privclust.privacy.accounting import Loss, composed_epsilon, pld_epsilon, zcdp_epsilon, zcdp_rho
 from privclust.privacy.budget import Budget, BudgetError
-from privclust.privacy.groups import first_rows
 from privclust.privacy.guarantee import (
     Guarantee,
     NoiseWarning,
@@ -28,7 +27,6 @@ __all__ = [
     "SystemEntropy",
     "WeakGuaranteeWarning",
     "composed_epsilon",
-    "first_rows",
     "is_seeded",
     "noise_source",
     "pld_epsilon",

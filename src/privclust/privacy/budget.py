@@ -22,7 +22,7 @@ from typing import Any
 from privclust.privacy import _ledger_file
 from privclust.privacy._ledger_file import BudgetError as BudgetError
 from privclust.privacy._ledger_file import file_lock, lock_path
-from privclust.privacy.accounting import Loss, composed_epsilon, pure_rho, total_epsilon, total_rho
+from privclust.privacy.accounting import Loss, composed_epsilon, pure_rho, total_epsilon
 from privclust.privacy.groups import ROW
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.sensitivity import Neighbours
@@ -57,8 +57,8 @@ class Budget:
     of several disjoint sets of people.
 
     The limit is proved for fits that are chosen beforehand. If their privacy losses depend on
-    earlier releases, it is proved at delta = 0 (addition) and for `rho` [1]_, [2]_; for other
-    deltas the composed epsilon is that of the same fits chosen beforehand.
+    earlier releases, it is proved at delta = 0 (addition) [1]_; for other deltas the composed
+    epsilon is that of the same fits chosen beforehand.
 
     Workers in other processes (joblib with ``n_jobs``) charge a ledger in a file (`open`). A ledger
     in memory refuses them, because they cannot write to it. Processes started before the block do
@@ -72,12 +72,10 @@ class Budget:
 
     Parameters
     ----------
-    epsilon : float or None
+    epsilon : float
         In nats, greater than 0: the limit of the composed epsilon at `delta`.
     delta : float, default=0
         In [0, 1). At 0 only pure guarantees are accepted.
-    rho : float or None
-        Greater than 0: the limit in zCDP, in place of epsilon and delta.
     neighbours : {"replace-one", "add-remove"} or Neighbours, default="replace-one"
         Relation of the limit. Guarantees for added or removed records are converted to replaced
         records; the converse is refused.
@@ -85,14 +83,12 @@ class Budget:
     Raises
     ------
     ValueError
-        For a parameter out of its range, or not exactly one of `epsilon` and `rho`.
+        For a parameter out of its range.
 
     References
     ----------
     .. [1] R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy odometers and filters:
        pay-as-you-go composition", NeurIPS 2016.
-    .. [2] V. Feldman and T. Zrnic, "Individual privacy accounting via a Renyi filter",
-       NeurIPS 2021.
 
     Examples
     --------
@@ -108,22 +104,16 @@ class Budget:
 
     def __init__(
         self,
-        epsilon: float | None = None,
+        epsilon: float,
         delta: float = 0.0,
         *,
-        rho: float | None = None,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> None:
-        if (epsilon is None) == (rho is None):
-            raise ValueError("epsilon, rho: a ledger has exactly one of the two")
-        name, limit = ("epsilon", epsilon) if rho is None else ("rho", rho)
-        if not 0 < limit < math.inf:
-            raise ValueError(f"{name}: must be a finite number greater than 0, got {limit!r}")
+        if not 0 < epsilon < math.inf:
+            raise ValueError(f"epsilon: must be a finite number greater than 0, got {epsilon!r}")
         if not 0 <= delta < 1:
             raise ValueError(f"delta: must be from 0 to less than 1, got {delta!r}")
-        if rho is not None and delta:
-            raise ValueError("delta: does not go with rho, which needs none")
-        self.epsilon, self.delta, self.rho = epsilon, delta, rho
+        self.epsilon, self.delta = epsilon, delta
         self.neighbours = Neighbours.of(neighbours, "neighbours")
         self.path: Path | None = None
         self._entries: tuple[Guarantee, ...] = ()
@@ -136,7 +126,6 @@ class Budget:
         epsilon: float | None = None,
         delta: float | None = None,
         *,
-        rho: float | None = None,
         neighbours: Neighbours | str | None = None,
     ) -> Budget:
         """Return the ledger in a file; the file is created if it does not exist.
@@ -149,7 +138,7 @@ class Budget:
         ----------
         path : path
             JSON file with guarantees and no data.
-        epsilon, delta, rho, neighbours
+        epsilon, delta, neighbours
             As for the class. For an existing ledger they may be left out.
 
         Raises
@@ -160,14 +149,14 @@ class Budget:
             neither a file nor a limit.
         """
         path = Path(path).resolve()
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
         given = {name: value for name, value in given.items() if value is not None}
         if neighbours is not None:
             given["neighbours"] = Neighbours.of(neighbours, "neighbours")
-        if not path.exists() and epsilon is None and rho is None:
+        if not path.exists() and epsilon is None:
             raise BudgetError(
                 f"{path}: no such ledger; begin one in Python: privclust.privacy.Budget.open(path, "
-                "epsilon=..., delta=...), or rho=..."
+                "epsilon=..., delta=...)"
             )
         with _LOCK, file_lock(path):
             if not path.exists():
@@ -178,7 +167,7 @@ class Budget:
                     )
                 ledger = cls(**given)
                 ledger.path = path
-                limits = {name: getattr(ledger, name) for name in ("epsilon", "delta", "rho")}
+                limits = {"epsilon": ledger.epsilon, "delta": ledger.delta}
                 _ledger_file.begin(path, limits | {"neighbours": ledger.neighbours.value})
                 lock_path(path).write_text("there is a ledger beside this lock\n")
                 return ledger
@@ -206,7 +195,7 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """Composed epsilon at the ledger's delta, or rho for a ledger in rho."""
+        """Composed epsilon at the ledger's delta."""
         return self._cost(self.entries)
 
     def remaining(self) -> float:
@@ -215,7 +204,7 @@ class Budget:
         A fit that asks for this or less, without a delta, is always accepted. One that asks for
         slightly more may be, because Gaussian noise composes better than by addition.
         """
-        return max(0.0, self._limit - self._cost(self.entries))
+        return max(0.0, self.epsilon - self._cost(self.entries))
 
     def spend(self, guarantee: Guarantee) -> None:
         """Charge a guarantee only to this ledger, such as that of a release by other software.
@@ -262,8 +251,8 @@ class Budget:
         entries = self.entries
         spent = self._cost(entries)
         lines = [
-            f"{self._unit} {spent:.6g} of {self._limit:.6g} spent, "
-            f"{max(0.0, self._limit - spent):.6g} left ({self.neighbours} neighbours)"
+            f"{self._unit} {spent:.6g} of {self.epsilon:.6g} spent, "
+            f"{max(0.0, self.epsilon - spent):.6g} left ({self.neighbours} neighbours)"
         ]
         for entry in entries:
             names = ", ".join(release.name for release in entry.releases)
@@ -272,29 +261,21 @@ class Budget:
         return "\n".join(lines)
 
     @property
-    def _limit(self) -> float:
-        return self.epsilon if self.rho is None else self.rho
-
-    @property
     def _unit(self) -> str:
-        if self.rho is not None:
-            return "rho"
         return f"epsilon at delta {self.delta:g}" if self.delta else "epsilon"
 
     def _composed(self, entries: tuple[Guarantee, ...]) -> Guarantee:
         """Compose in the ledger's sense, at its delta whatever the deltas of the entries."""
-        definition = "zcdp" if self.rho is not None else "approximate" if self.delta else "pure"
+        definition = "approximate" if self.delta else "pure"
         start = Guarantee.of((), definition, self.neighbours, delta=self.delta)
         return start.compose(*(replace(entry, delta=self.delta) for entry in entries))
 
     def _cost(self, entries: tuple[Guarantee, ...]) -> float:
-        """Epsilon or rho of a composition; infinite if it has none at the ledger's delta."""
+        """Epsilon of a composition; infinite if it has none at the ledger's delta."""
         counts = Counter()  # group equal losses: a search of many fits is composed at once
         for loss in (loss for entry in entries for loss in entry.losses):
             counts[replace(loss, count=1)] += loss.count
         losses = [replace(loss, count=count) for loss, count in counts.items()]
-        if self.rho is not None:
-            return math.inf if any(loss.delta for loss in losses) else total_rho(losses)
         if self.delta:
             return composed_epsilon(losses, self.delta)
         return math.inf if any(loss.delta for loss in losses) else total_epsilon(losses)
@@ -307,16 +288,15 @@ class Budget:
         entries = (*entries, self._counted(guarantee))
         spent, after = self._cost(entries[:-1]), self._cost(entries)
         if math.isinf(after):
-            counts = "rho" if self.rho is not None else "guarantees without a delta"
             raise BudgetError(
-                f"the ledger refuses this fit, which has not begun: it counts {counts}, and the "
-                f"fit's delta is {guarantee.delta:g}; begin a ledger with an epsilon and a delta"
+                "the ledger refuses this fit, which has not begun: it counts guarantees without a "
+                f"delta, and the fit's delta is {guarantee.delta:g}; begin a ledger with a delta"
             )
-        if not after <= self._limit * (1 + _ROUNDING):
+        if not after <= self.epsilon * (1 + _ROUNDING):
             raise BudgetError(
                 f"the ledger refuses this fit, which has not begun: {self._unit}: {spent:.6g} of "
-                f"{self._limit:.6g} is spent, {max(0.0, self._limit - spent):.6g} is left, the fit "
-                f"asks for {self._cost(entries[-1:]):.6g}; the total would be {after:.6g}"
+                f"{self.epsilon:.6g} is spent, {max(0.0, self.epsilon - spent):.6g} is left, the "
+                f"fit asks for {self._cost(entries[-1:]):.6g}; the total would be {after:.6g}"
             )
         return entries
 

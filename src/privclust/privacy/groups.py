@@ -37,13 +37,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import FixedPoint
-from privclust.core.validation import check_integer
 from privclust.records.arrow import GroupedRows
 from privclust.records.columns import column_of
 from privclust.records.errors import ReadingError
@@ -149,45 +148,6 @@ def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
     column = column_of(groups)
     column.check("groups", "persons")
     return column.codes()
-
-
-def first_rows(groups: ArrayLike, most_rows: int) -> np.ndarray:
-    """Return which rows are among the first `most_rows` of their group.
-
-    The rows kept of a group depend only on its own rows. A fit to the kept rows with
-    ``neighbours="add_remove"`` counts each of them; `Guarantee.to_groups` gives its guarantee for a
-    person.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n_samples,)
-        The person of each row, as for `Groups.of`.
-    most_rows : int
-        At least 1, known without the data.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), bool
-        False for a row without an ID.
-
-    Raises
-    ------
-    ValueError
-        If groups have another form, or `most_rows` is below 1.
-
-    Examples
-    --------
-    >>> first_rows(["ann", "bob", "ann", None, "ann"], 2).tolist()
-    [True, True, True, False, False]
-    """
-    check_integer("most_rows", most_rows, minimum=1)
-    labels: Any = groups if hasattr(groups, "shape") else list(cast(Iterable[Any], groups))
-    codes, _ = person_codes(labels, len(labels))
-    order = np.argsort(codes, kind="stable")
-    _, starts, sizes = np.unique(codes[order], return_index=True, return_counts=True)
-    ranks = np.empty(len(codes), dtype=np.int64)
-    ranks[order] = np.arange(len(codes)) - np.repeat(starts, sizes)
-    return (ranks < most_rows) & (codes >= 0)
 
 
 def unit_of(groups: Groups | str | None) -> str:

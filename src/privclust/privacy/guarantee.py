@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from typing import Any
 
-from privclust.core.validation import check_integer, check_option, check_real
+from privclust.core.validation import check_option, check_real
 from privclust.privacy.accounting import (
     Loss,
     check_not_negative,
@@ -16,11 +16,10 @@ from privclust.privacy.accounting import (
     total_epsilon,
     total_rho,
 )
-from privclust.privacy.groups import GROUP, ROW, UNITS
+from privclust.privacy.groups import ROW, UNITS
 from privclust.privacy.sensitivity import NORMS, Neighbours
 
 DEFINITIONS = ("pure", "approximate", "zcdp", "cdp", "asymptotic", "none")
-_STEPS_TO_REPLACE = 2  # a replacement is a removal and an addition
 _FIXED_PARTS = (
     "parallel composition: holds for records that were assigned to parts in advance, not by their "
     "values"
@@ -226,67 +225,23 @@ class Guarantee:
     def to_replace_one(self) -> Guarantee:
         """Return the guarantee for replaced rows implied by one for added or removed rows.
 
-        A replacement is two steps, so pure parameters double and rho grows fourfold (group privacy;
-        Bun and Steinke 2016, Proposition 1.9).
+        A replacement is two steps, a removal and an addition, so pure parameters double and rho
+        grows fourfold (group privacy; Bun and Steinke 2016, Proposition 1.9).
         """
         if self.relation is Neighbours.REPLACE_ONE:
             return self
-        return self._in_steps(_STEPS_TO_REPLACE, Neighbours.REPLACE_ONE)
-
-    def to_groups(self, most_rows: int) -> Guarantee:
-        """Return the guarantee for all rows of a group with at most `most_rows` rows.
-
-        Adding or removing a group of m rows is m steps: pure epsilon is multiplied by m, rho by the
-        square of m (group privacy; Bun and Steinke 2016, Proposition 1.9). Every row has weight 1,
-        as in counts of events; `privclust.privacy.first_rows` bounds the number of rows. The noise
-        is that required if each sensitivity is multiplied by m.
-
-        Parameters
-        ----------
-        most_rows : int
-            m, at least 1, known without the data.
-
-        Returns
-        -------
-        Guarantee
-            With unit ``"group"``, the same definition and the same delta.
-
-        Raises
-        ------
-        ValueError
-            If this guarantee is not for added or removed rows. With replaced rows the number of
-            rows is public, but replacing a group by one of another size would change it.
-
-        Examples
-        --------
-        >>> noise = Release("sums", "laplace", "scale 10", "by hand", Loss(0.005, epsilon=0.1))
-        >>> of_rows = Guarantee.of([noise], "pure", "add-remove")
-        >>> round(of_rows.to_groups(5).epsilon, 9)
-        0.5
-        """
-        check_integer("most_rows", most_rows, minimum=1)
-        if self.unit != ROW or self.relation is not Neighbours.ADD_REMOVE:
-            raise ValueError(
-                "to_groups is for guarantees of rows that are added or removed "
-                "(neighbours='add_remove')"
-            )
-        stated = self._in_steps(most_rows, self.relation)
-        caveat = f"holds if no group has more than {most_rows} rows in the table"
-        return replace(stated, unit=GROUP, caveats=(*stated.caveats, caveat))
-
-    def _in_steps(self, steps: int, relation: Neighbours) -> Guarantee:
         releases = [
             replace(
                 release,
-                loss=release.loss and _several_steps(release.loss, steps),
-                sensitivity=release.sensitivity and steps * release.sensitivity,
+                loss=release.loss and _two_steps(release.loss),
+                sensitivity=release.sensitivity and 2 * release.sensitivity,
             )
             for release in self.releases
         ]
         return Guarantee.of(
             releases,
             self.definition if self._holds else "none",
-            relation,
+            Neighbours.REPLACE_ONE,
             **_together((self,)),
         )
 
@@ -474,8 +429,8 @@ def _check_type(name: str, value: Any, kind: str) -> None:
         raise ValueError(f"{name} of a guarantee cannot be {value!r}")
 
 
-def _several_steps(loss: Loss, steps: int) -> Loss:
-    """Group privacy for several rows."""
-    # (epsilon, delta) becomes (k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta)
-    delta = loss.delta and loss.delta * sum(math.exp(i * loss.epsilon) for i in range(steps))
-    return replace(loss, rho=steps**2 * loss.rho, epsilon=steps * loss.epsilon, delta=delta)
+def _two_steps(loss: Loss) -> Loss:
+    """Group privacy for two rows."""
+    # (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta)
+    delta = loss.delta and loss.delta * (1.0 + math.exp(loss.epsilon))
+    return replace(loss, rho=4 * loss.rho, epsilon=2 * loss.epsilon, delta=delta)

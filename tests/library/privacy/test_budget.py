@@ -62,18 +62,8 @@ def test_tenths_add_up_to_the_whole():
     assert len(budget.entries) == 10
 
 
-def test_a_ledger_in_rho():
-    with Budget(rho=0.5) as budget:
-        charge(normal(0.2))
-        charge(pure(0.2))
-        approximate = Release("answer", "m", "n", "p", Loss(epsilon=0.1, delta=1e-9))
-        with pytest.raises(BudgetError):
-            charge(Guarantee.of([approximate], "approximate", "replace-one", delta=1e-9))
-    assert budget.spent == budget.guarantee.rho == pytest.approx(0.22)
-
-
 def test_an_empty_ledger():
-    for budget in (Budget(epsilon=1), Budget(epsilon=1, delta=1e-6), Budget(rho=1)):
+    for budget in (Budget(epsilon=1), Budget(epsilon=1, delta=1e-6)):
         assert budget.spent == 0
         assert budget.remaining() == 1
         assert budget.guarantee.releases == ()
@@ -170,17 +160,14 @@ def test_numbers_of_numpy_are_written(tmp_path):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {},
-        {"epsilon": 1, "rho": 1},
         {"epsilon": 0},
         {"epsilon": float("nan")},
         {"epsilon": 1, "delta": 1},
-        {"rho": 1, "delta": 0.1},
         {"epsilon": 1, "neighbours": "both"},
     ],
 )
 def test_wrong_limits_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"epsilon|rho|delta|neighbours"):
+    with pytest.raises(ValueError, match=r"epsilon|delta|neighbours"):
         Budget(**wrong)
 
 

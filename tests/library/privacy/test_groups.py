@@ -6,13 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.core.lloyd import nearest_center
 from privclust.kmeans import DPLloyd, EUGkM, Grid, last_rounds
-from privclust.privacy import Neighbours, first_rows
+from privclust.privacy import Neighbours
 from privclust.privacy import groups as groups_module
 from privclust.privacy.bounds import Box
 from privclust.privacy.groups import Groups, by_size, weighted_sums
@@ -263,16 +261,3 @@ def test_sums_are_of_means_of_groups_whatever_their_order(name):
 
 def _listed(sums):
     return [sums] if isinstance(sums, FixedPoint) else list(sums)
-
-
-@given(
-    st.lists(st.sampled_from(["ann", "bob", 3, "3", 3.0, None, "eve"]), max_size=30),
-    st.integers(1, 4),
-)
-def test_the_first_rows_of_each_person_are_kept(groups, most):
-    names = [None if name is None else str(name).removesuffix(".0") for name in groups]
-    known = [name is not None and names[:at].count(name) < most for at, name in enumerate(names)]
-    assert first_rows(groups, most).tolist() == known
-    others = [at for at, name in enumerate(names) if name != "ann"]
-    without = first_rows([groups[at] for at in others], most)
-    assert without.tolist() == [known[at] for at in others]

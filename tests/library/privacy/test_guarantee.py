@@ -193,24 +193,3 @@ def test_an_approximate_loss_doubles_by_group_privacy():
     loss = alone.to_replace_one().releases[0].loss
     assert loss.epsilon == 2.0
     assert loss.delta == pytest.approx((1.0 + math.e) * 1e-6)
-
-
-def test_a_group_of_rows_is_as_many_steps():
-    """Closed forms: m epsilon, m^2 rho, and delta (e^(m epsilon) - 1) / (e^epsilon - 1)."""
-    m = 7
-    pure = Guarantee.of([SUMS], "pure", "add-remove")
-    assert pure.to_groups(m).epsilon == pytest.approx(m * 0.5)
-    normal = Release("sums", "gaussian", "sigma 10", "by hand", Loss(0.005), "", 1.0, 10.0, "l2")
-    zcdp = Guarantee.of([normal], "zcdp", "add-remove").to_groups(m)
-    assert zcdp.rho == pytest.approx(m**2 * 0.005)
-    assert (zcdp.unit, zcdp.releases[0].sensitivity) == ("group", 7.0)
-    approximate = Guarantee.of([SAMPLED], "approximate", "add-remove", delta=1e-6)
-    loss = approximate.to_groups(m).releases[0].loss
-    assert loss.delta == pytest.approx(1e-6 * math.expm1(m) / math.expm1(1.0))
-    assert pure.to_groups(1).epsilon == pure.epsilon
-    for other in (Guarantee.of([SUMS], "pure", "replace-one"), pure.to_groups(m)):
-        with pytest.raises(ValueError, match="added or removed"):
-            other.to_groups(m)
-    for wrong in (0, -1, 1.5):
-        with pytest.raises(ValueError, match="most_rows"):
-            pure.to_groups(wrong)
