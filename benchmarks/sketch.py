@@ -70,10 +70,8 @@ def runs(X, frequencies):
     for dtype in (np.float64, np.float32):
         data = X.astype(dtype)
         name = np.dtype(dtype).name
-        for n_threads in (1, 2):
-            sums = FeatureSums(frequencies, n_threads=n_threads)
-            label = f"{name}, {n_threads} thread{'s' * (n_threads > 1)}"
-            methods[label] = len(data), lambda sums=sums, data=data: sums.add(data)
+        sums = FeatureSums(frequencies)
+        methods[name] = len(data), lambda sums=sums, data=data: sums.add(data)
         for share in SHARES:
             r = round(share * N_FREQUENCIES)
             sums = FeatureSums(frequencies, n_measurements=r)

@@ -216,11 +216,6 @@ class Budget:
         """
         _spend([self], guarantee)
 
-    def check(self, guarantee: Guarantee) -> None:
-        """Raise the `BudgetError` that `spend` would raise; charge nothing."""
-        with _LOCK, file_lock(self.path) if self.path else contextlib.nullcontext():
-            self._extended(guarantee)
-
     def __copy__(self) -> Budget:
         """A copy would be a second budget for the same records."""
         return self

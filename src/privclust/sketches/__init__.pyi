@@ -9,5 +9,4 @@ from ._release import printed_sigma_xi as printed_sigma_xi
 from ._release import release as release
 from ._release import scrambled as scrambled
 from ._sketch import Sketch as Sketch
-from ._sketch import secret_mask_seed as secret_mask_seed
 from ._tables import SketchedTable as SketchedTable

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_integer
 from privclust.privacy.groups import GROUP, ROW, UNITS, Groups
@@ -39,7 +38,7 @@ class FeatureSums:
     the sketch of eqs. (2) and (4) without noise and without the factor ``1 / (alpha_r n sqrt(m))``,
     ``alpha_r = r / m``. Features are computed in the precision of X and rounded to multiples of
     2^-22 (float32) or 2^-40 (float64); their sums are exact. The sums are therefore bitwise
-    independent of chunks, parts, order and the number of threads. With masks they also depend on
+    independent of chunks, parts and order. With masks they also depend on
     the index of each record. Memory besides X is O(m) for any number of records.
 
     Parameters
@@ -55,8 +54,6 @@ class FeatureSums:
     first_record : int, default 0
         Index of the first record that will be added, from 0 to 2^62 - 1. Parts with the same seed
         need disjoint ranges of indices.
-    n_threads : int, default 1
-        Threads used by one call of `add`.
 
     Attributes
     ----------
@@ -104,7 +101,6 @@ class FeatureSums:
         n_measurements: int | None = None,
         mask_seed: int = 0,
         first_record: int = 0,
-        n_threads: int = 1,
     ) -> None:
         self.frequencies = _check_frequencies(frequencies)
         m = self.frequencies.shape[1]
@@ -119,10 +115,8 @@ class FeatureSums:
             check_integer(name, value, minimum=0)
             if value >= 2**power:
                 raise ValueError(f"{name} must be less than 2^{power}, got {value}")
-        check_integer("n_threads", n_threads, minimum=1)
         self.mask_seed = mask_seed
         self.next_record = first_record
-        self.n_threads = n_threads
         self.n_samples = 0
         self.unit: str | None = None
         self._sums = _FixedPoint(m)
@@ -161,40 +155,24 @@ class FeatureSums:
             if self.n_measurements < self.frequencies.shape[1]:
                 raise ValueError("groups cannot have masks, which are drawn for each row")
         unit = ROW if groups is None else GROUP
-        self._check_unit(unit)
-        turns, limit = self._turns_in(_SINGLE if X.dtype == _SINGLE else _DOUBLE)
-        size = max(1, _CHUNK_VALUES // turns.shape[1] // BLOCK) * BLOCK
-        starts = range(0, len(X), size)
-        n_threads = max(1, min(self.n_threads, len(starts)))
-
-        def total(thread):
-            sums = _FixedPoint(len(turns))
-            for start in starts[thread::n_threads]:
-                rows = X[start : start + size]
-                _check_values(rows, limit, start)
-                own = None if weights is None else weights[start : start + size]
-                self._add_chunk(rows, own, self.next_record + start, turns, sums)
-            return sums
-
-        if n_threads == 1:
-            parts = [total(0)]
-        else:
-            with ThreadPoolExecutor(n_threads) as executor:
-                parts = list(executor.map(total, range(n_threads)))
-        for part in parts:
-            self._sums.add(part.whole, part.fraction)
-        self.next_record += len(X)
-        self.n_samples += n_records
-        self.unit = unit
-        return self
-
-    def _check_unit(self, unit):
-        """Raise a ValueError if the sums already hold records of the other kind."""
-        if unit is not None and self.unit not in (None, unit):
+        if self.unit not in (None, unit):
             raise ValueError(
                 f"records are {UNITS[self.unit]} each so far, and would be {UNITS[unit]}: a sketch "
                 "cannot protect both kinds equally"
             )
+        turns, limit = self._turns_in(_SINGLE if X.dtype == _SINGLE else _DOUBLE)
+        size = max(1, _CHUNK_VALUES // turns.shape[1] // BLOCK) * BLOCK
+        sums = _FixedPoint(len(turns))  # apart, so that an error changes nothing
+        for start in range(0, len(X), size):
+            rows = X[start : start + size]
+            _check_values(rows, limit, start)
+            own = None if weights is None else weights[start : start + size]
+            self._add_chunk(rows, own, self.next_record + start, turns, sums)
+        self._sums.add(sums.whole, sums.fraction)
+        self.next_record += len(X)
+        self.n_samples += n_records
+        self.unit = unit
+        return self
 
     def clipped(self, X: ArrayLike, middle: ArrayLike = 0.0) -> np.ndarray:
         """Return records clipped to the range that `add` accepts.
@@ -295,16 +273,6 @@ class FeatureSums:
         sums.n_samples, sums.unit = int(arrays["n_samples"][0]), unit
         sums._sums.add(arrays["whole"], arrays["fraction"])
         return sums
-
-    def largest_value(self, dtype: DTypeLike) -> float:
-        """Return the largest magnitude of values of a type for which no phase overflows.
-
-        Examples
-        --------
-        >>> FeatureSums([[0.5]]).largest_value(np.float64) > 1e300
-        True
-        """
-        return float(self._turns_in(_SINGLE if np.dtype(dtype) == _SINGLE else _DOUBLE)[1])
 
     def _check_records(self, X):
         """Return X as an array, without a copy if possible; check its type and shape."""

@@ -6,11 +6,14 @@ The sensitivity of the sums is derived in `privclust.sketches._noise`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Literal
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
 from privclust.privacy import Neighbours
+from privclust.privacy.advice import noted
+from privclust.privacy.groups import ROW
 from privclust.privacy.measurements import Gaussian, Laplace, analytic_gaussian_sigma
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import laplace_noise, sensitivities
@@ -103,7 +106,11 @@ def release(
     sizes = sketch.n_measurements, sketch.n_frequencies
     how: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
     noisy = sketch._release(measurement(*sizes, epsilon, delta, **how), random_state)
-    return sketch._noted(noisy) if share == 1.0 else noisy
+    if share < 1.0:
+        return noisy
+    is_public = noisy.guarantee.relation is Neighbours.REPLACE_ONE and sketch.unit == ROW
+    n_records = int(sketch.n_samples + sketch.n_left_out) if is_public else None
+    return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
 
 
 def measurement(

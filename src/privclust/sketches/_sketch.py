@@ -18,7 +18,6 @@ from privclust.core.fixed_point import SUM_BITS, FixedPoint
 from privclust.core.hints import RandomState
 from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, NoisyCount, is_seeded, noise_source
-from privclust.privacy.advice import noted
 from privclust.privacy.budget import charge
 from privclust.privacy.groups import ROW, UNITS, unit_of
 from privclust.privacy.left_out import LeftOutCount
@@ -145,7 +144,6 @@ class Sketch:
         n_measurements: int | None = None,
         mask_seed: int | None = None,
         first_record: int = 0,
-        n_threads: int = 1,
     ) -> Self:
         """Return the sketch of a source of any size, without noise.
 
@@ -167,8 +165,6 @@ class Sketch:
         first_record : int
             Index of the first record in the whole data set. With equal seeds, parts then get the
             masks that they have in the whole.
-        n_threads : int
-            Number of threads; it does not change the result.
 
         Returns
         -------
@@ -184,9 +180,8 @@ class Sketch:
         sums = FeatureSums(
             frequencies,
             n_measurements=n_measurements,
-            mask_seed=secret_mask_seed() if mask_seed is None else mask_seed,
+            mask_seed=secrets.randbits(_MASK_SEED_BITS) if mask_seed is None else mask_seed,
             first_record=first_record,
-            n_threads=n_threads,
         )
         stream = chunks(source)
         n_features = sums.frequencies.shape[0]
@@ -393,12 +388,13 @@ class Sketch:
 
     def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
         """Return (name, own value, other value) of each property that must agree in a merge."""
+        tables = [one.table and one.table.declared for one in (self, other)]
         return (
             ("shapes of the frequencies", self.frequencies.shape, other.frequencies.shape),
             ("frequencies (their keys)", self.key, other.key),
             ("measurements per record", self.n_measurements, other.n_measurements),
             ("kinds of records", UNITS[self.unit], UNITS[other.unit]),
-            ("declared columns", _declared(self), _declared(other)),
+            ("declared columns", tables[0], tables[1]),
         )
 
     def _check_without_noise(self) -> None:
@@ -462,12 +458,6 @@ class Sketch:
             exact=None,
         )
 
-    def _noted(self, noisy: Self) -> Self:
-        """Return a noisy version of this sketch with advice in its guarantee if that is weak."""
-        is_public = noisy.guarantee.relation is Neighbours.REPLACE_ONE and self.unit == ROW
-        n_records = int(self.n_samples + self.n_left_out) if is_public else None
-        return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
-
     def _numbers(self, relation: Neighbours) -> FixedPoint:
         """Return alternating real and imaginary parts and, if not public, the record count."""
         counts = [self.n_samples] if relation is Neighbours.ADD_REMOVE else []
@@ -508,12 +498,3 @@ class Sketch:
         from privclust.sketches._sketch_file import load
 
         return load(path)
-
-
-def _declared(sketch: Sketch) -> object:
-    return None if sketch.table is None else sketch.table.declared
-
-
-def secret_mask_seed() -> int:
-    """Return a secret seed of masks from the operating system."""
-    return secrets.randbits(_MASK_SEED_BITS)

@@ -98,12 +98,11 @@ def test_groups_of_one_row_are_rows_to_the_byte(dtype):
     assert same(FeatureSums(frequencies()).add(X, groups), FeatureSums(frequencies()).add(X))
 
 
-def test_sums_do_not_depend_on_the_order_of_rows_nor_on_threads():
+def test_sums_do_not_depend_on_the_order_of_rows():
     X, groups = visits(5000)
     whole = FeatureSums(frequencies()).add(X, groups)
     order = np.random.default_rng(1).permutation(len(X))
     assert same(whole, FeatureSums(frequencies()).add(X[order], groups[order]))
-    assert same(whole, FeatureSums(frequencies(), n_threads=3).add(X, groups))
 
 
 def test_streams_give_the_same_bytes_for_any_order_of_groups(tmp_path):

@@ -82,14 +82,6 @@ def test_a_failed_fit_stays_counted():
     assert budget.spent == 1
 
 
-def test_a_check_draws_nothing(tmp_path):
-    for budget in (Budget(epsilon=1), Budget.open(tmp_path / "budget.json", epsilon=1)):
-        budget.check(pure(1))
-        with pytest.raises(BudgetError, match="asks for 2"):
-            budget.check(pure(2))
-        assert budget.spent == 0
-
-
 def test_a_search_turns_a_refusal_into_no_score():
     class Private(BaseEstimator):
         def fit(self, X, y=None):

@@ -61,7 +61,6 @@ def refused(budget, match):
     for use in (
         lambda: Budget.open(budget.path),
         lambda: budget.spend(pure()),
-        lambda: budget.check(pure()),
         lambda: budget.spent,
     ):
         with pytest.raises(BudgetError, match=match):

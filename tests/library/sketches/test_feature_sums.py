@@ -74,12 +74,8 @@ def test_sums_depend_on_nothing_but_the_records(n_measurements, dtype, monkeypat
     read_only = X.copy()
     read_only.flags.writeable = False
     for other in (wide[::2, ::3], np.asfortranarray(X), reversed_view, read_only):
-        for n_threads, size in itertools.product((1, 2, 3), (len(X), 1, 400)):
-            if size == 1 and n_threads > 1:
-                continue
-            sums = FeatureSums(
-                frequencies, n_measurements=n_measurements, mask_seed=5, n_threads=n_threads
-            )
+        for size in (len(X), 1, 400):
+            sums = FeatureSums(frequencies, n_measurements=n_measurements, mask_seed=5)
             for start in range(0, len(X), size):
                 sums.add(other[start : start + size])
             assert_same(sums, expected)
@@ -223,7 +219,7 @@ def test_kinds_of_records():
 def test_bad_records_change_nothing(monkeypatch):
     monkeypatch.setattr(_feature_sums, "_CHUNK_VALUES", 1)
     X, frequencies = problem()
-    sums = FeatureSums(frequencies, n_threads=2).add(X)
+    sums = FeatureSums(frequencies).add(X)
     before = FeatureSums(frequencies).add(X)
     for value in (np.nan, np.inf, -np.inf):
         bad = X.copy()
@@ -256,7 +252,6 @@ def test_bad_records_change_nothing(monkeypatch):
         (np.ones((1, 4)), {"mask_seed": 2**64}, "mask_seed must be less than 2\\^64"),
         (np.ones((1, 4)), {"first_record": -1}, "first_record"),
         (np.ones((1, 4)), {"first_record": 2**62}, "first_record must be less than 2\\^62"),
-        (np.ones((1, 4)), {"n_threads": 0}, "n_threads"),
     ],
 )
 def test_bad_parameters(frequencies, parameters, message):
