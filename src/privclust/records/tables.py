@@ -38,10 +38,8 @@ def total(
     columns: Sequence[str] | None = None,
     encoder: Any = None,
     groups: str | None = None,
-    row_filter: Any = None,
     strict: bool = False,
     n_threads: int = 1,
-    progress: Callable[[int], object] | None = None,
 ) -> State:
     """Apply a function to the rows of each part of a table, and return the sum of its states.
 
@@ -60,7 +58,7 @@ def total(
         counts by a window.
     strict : bool
         False: with groups, rows with NaN do not count.
-    source, row_filter, n_threads, progress
+    source, n_threads
         As in `privclust.sketches.Sketch.of_table`.
 
     Returns
@@ -76,20 +74,14 @@ def total(
     """
     check_integer("n_threads", n_threads, minimum=1)
     columns = _checked_columns(columns, encoder, groups)
-    distributed = is_of(source, "dask") or is_of(source, "pyspark")
-    for name, value in (("row_filter", row_filter), ("progress", progress)):
-        if value is not None and distributed:
-            advice = "filter the frame itself" if name == "row_filter" else "the engine shows its"
-            raise ValueError(f"{name} is not for frames of an engine: {advice}")
     reading = RowReader(columns, encoder, groups, strict)
     if is_of(source, "dask") and groups is None:
         return dask_total(source, state_of, reading)
     if is_of(source, "pyspark"):
         return spark_total(source, state_of, reading)
     if groups is not None:
-        return _total_of_groups(source, state_of, reading, row_filter, n_threads, progress)
-    parts = _parts(source, reading, row_filter)
-    return _total_of_threads(parts, state_of, n_threads, progress)
+        return _total_of_groups(source, state_of, reading, n_threads)
+    return _total_of_threads(_parts(source, reading), state_of, n_threads)
 
 
 def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
@@ -114,36 +106,31 @@ def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
 _Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # the reader of batches, and the columns
 
 
-def _total_of_groups(
-    source: Any, state_of: Any, reading: Any, row_filter: Any, n_threads: int, progress: Any
-) -> State:
+def _total_of_groups(source: Any, state_of: Any, reading: Any, n_threads: int) -> State:
     """Read twice: first only persons, to count their rows, then all."""
     if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
         raise ValueError(
             "an Arrow reader gives its rows once, but groups need two passes: give a table, a "
             "file, or another source that can be read again"
         )
-    with contextlib.closing(_parts(source, reading, row_filter)) as parts:
+    with contextlib.closing(_parts(source, reading)) as parts:
         counts = LabelCounts(reader.persons(batch) for reader, part in parts for batch in part)
     second = SecondReading(counts)
     reading = replace(reading, sizes=second.sizes)
-    parts = _parts(source, reading, row_filter)
-    state = _total_of_threads(parts, state_of, n_threads, progress)
+    state = _total_of_threads(_parts(source, reading), state_of, n_threads)
     second.check_all_seen()
     return state
 
 
-def _parts(source: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
+def _parts(source: Any, reading: Any) -> Generator[_Part, None, None]:
     if is_of(source, "dask"):
         return dask_parts(source, reading)
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
-        return _parts_of_files(paths, reading, row_filter)
+        return _parts_of_files(paths, reading)
     pyarrow = require("pyarrow", "tables")
     if is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
-        return _parts_of_dataset(source, reading, row_filter)
-    if row_filter is not None:
-        raise ValueError("row_filter is for Parquet files: filter the frame or the query itself")
+        return _parts_of_dataset(source, reading)
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars
         schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
         streams = source.select(reading.for_schema(schema).reads).collect_batches()
@@ -173,7 +160,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
                     yield reader, iter([batch.slice(start, step)])
 
 
-def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
+def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
     """Return row groups of Parquet files, and parts of texts and Arrow files."""
     for path in map(os.fspath, paths):
         if "://" in path:
@@ -187,10 +174,8 @@ def _parts_of_files(paths: Any, reading: Any, row_filter: Any) -> Generator[_Par
         if not os.path.isfile(file):
             raise FileNotFoundError(f"{file}: there is no such file")
     if any(kind_of_file(file) in ("text", "arrow") for file in files):
-        if row_filter is not None:
-            raise ValueError("row_filter is for Parquet files")
         return _parts_of_tables([open_table(file) for file in files], reading)
-    return _parts_of_dataset(_dataset_of_files(files, paths), reading, row_filter)
+    return _parts_of_dataset(_dataset_of_files(files, paths), reading)
 
 
 def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
@@ -214,27 +199,26 @@ def _dataset_of_files(files: Any, paths: Any) -> Any:
     # times of 96 bits, which Spark writes, exceed the range of nanoseconds in 64 bits
     of_parquet = dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     form = dataset.ParquetFileFormat(read_options=of_parquet)
-    with _named(files[0], quiet=False):
+    with _named(files[0]):
         return dataset.dataset(files, format=form, **how)
 
 
-def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Part, None, None]:
+def _parts_of_dataset(data: Any, reading: Any) -> Generator[_Part, None, None]:
     """Return one row group each, with the types of its own file."""
     pyarrow = require("pyarrow", "Parquet files")
     dataset = require("pyarrow.dataset", "Parquet files")
     keys = _partition_keys(data)
-    how = {"filter": row_filter, "use_threads": False, "batch_readahead": 1}
+    how = {"use_threads": False, "batch_readahead": 1}
     buffered = dataset.ParquetFragmentScanOptions(
         use_buffered_stream=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
     )
-    with _named("the data set", quiet=row_filter is not None):
-        fragments = list(data.get_fragments(filter=row_filter))
+    with _named("the data set"):
+        fragments = list(data.get_fragments())
     prepared = []
     for fragment in fragments:  # check all files before any row is read
         name = getattr(fragment, "path", "the data set")
         is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
-        quiet = row_filter is not None or not is_parquet
-        with _named(name, quiet):
+        with _named(name):
             own = fragment.physical_schema
             schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
             reader = reading.for_schema(schema)
@@ -242,12 +226,12 @@ def _parts_of_dataset(data: Any, reading: Any, row_filter: Any) -> Generator[_Pa
             options["batch_size"] = batch_rows(len(reader.reads))
             pieces = [fragment]
             if is_parquet:
-                pieces = fragment.split_by_row_group(filter=row_filter, schema=schema)
+                pieces = fragment.split_by_row_group(schema=schema)
                 options["fragment_scan_options"] = buffered
-        prepared.append((name, quiet, reader, options, pieces))
-    for name, quiet, reader, options, pieces in prepared:
+        prepared.append((name, reader, options, pieces))
+    for name, reader, options, pieces in prepared:
         for piece in pieces:
-            yield reader, _batches(name, piece, options, quiet)
+            yield reader, _batches(name, piece, options)
 
 
 def _partition_keys(data: Any) -> tuple[Any, ...]:
@@ -256,25 +240,24 @@ def _partition_keys(data: Any) -> tuple[Any, ...]:
     return () if partitioning is None else tuple(partitioning.schema)
 
 
-def _batches(name: str, piece: Any, options: Any, quiet: bool) -> Iterator[Any]:
-    with _named(name, quiet):
+def _batches(name: str, piece: Any, options: Any) -> Iterator[Any]:
+    with _named(name):
         yield from piece.to_batches(**options)
 
 
 @contextlib.contextmanager
-def _named(name: str, quiet: bool) -> Any:
+def _named(name: str) -> Any:
     """Turn an error into one line with a file's name and without entries."""
     try:
         yield
     except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
-        reason = "cannot be read, or not with this filter" if quiet else "cannot be read"
-        reason = f"{reason} ({type(e).__name__})"
+        reason = f"cannot be read ({type(e).__name__})"
         if isinstance(e, ReadingError) or type(e) is ValueError:  # a message of this package
             reason = excerpt(str(e).splitlines()[0])
         raise ReadingError(f"{name}: {reason}") from None
 
 
-def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) -> State:
+def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
     """Add up the states of parts, which threads take until none is left."""
     lock, stop = threading.Lock(), threading.Event()
 
@@ -290,9 +273,6 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int, progress: Any) 
                 if stop.is_set():
                     return
                 yield reader(batch)
-                if progress is not None:
-                    with lock:
-                        progress(len(batch))
 
     def state(_: int) -> Any:
         try:

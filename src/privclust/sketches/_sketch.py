@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self, cast
@@ -205,10 +205,8 @@ class Sketch:
         columns: Sequence[str] | None = None,
         encoder: Any = None,
         groups: str | None = None,
-        row_filter: Any = None,
         strict: bool = False,
         n_threads: int = 1,
-        progress: Callable[[int], object] | None = None,
     ) -> Self:
         """Return the exact sketch of a table, without noise; data are read in place.
 
@@ -222,7 +220,8 @@ class Sketch:
             list of files, or a folder of Parquet files with its subfolders, except names that begin
             with ``.`` or ``_``), a ``pyarrow.dataset.Dataset``, any Arrow stream (a DuckDB
             relation, a Polars or pandas frame, an Arrow table), a Polars lazy frame, a Dask or
-            Spark data frame (this package must be installed on the workers).
+            Spark data frame (this package must be installed on the workers). If the rows were
+            filtered by private columns, only ``neighbours="add_remove"`` protects their number.
         frequencies : array_like of shape (n_features, m)
         columns : sequence of str or None
             Numeric columns, in the order of the features; no others are read. None: all.
@@ -232,9 +231,6 @@ class Sketch:
         groups : str or None
             Name of a column of text or whole numbers that identifies the person of each row, whose
             rows may be anywhere in the table. A person is then one record, as in `of`.
-        row_filter : pyarrow.compute.Expression or None
-            Selects rows of Parquet files. If the filter uses private columns, the number of rows is
-            private too, and only ``neighbours="add_remove"`` protects it.
         strict : bool
             False: no row can cause an error. A row with an entry that is missing or cannot be read
             contributes nothing and is counted (`left_out`). An entry that is too large for the
@@ -242,8 +238,6 @@ class Sketch:
             which no guarantee covers.
         n_threads : int
             Threads that process Parquet files and streams; they do not change the result.
-        progress : callable or None
-            Called with numbers of rows as files and streams are read.
 
         Returns
         -------
@@ -281,10 +275,8 @@ class Sketch:
             columns=columns,
             encoder=encoder,
             groups=groups,
-            row_filter=row_filter,
             strict=strict,
             n_threads=n_threads,
-            progress=progress,
         )
         sums = FeatureSums.from_state(state, frequencies, unit=unit_of(groups))
         sketch = cls.from_feature_sums(sums)

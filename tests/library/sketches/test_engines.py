@@ -275,7 +275,6 @@ def test_dask_frames_whose_types_change_or_do_not_fit():
         refused(frame, "column 'plan' holds string, not numbers", columns=["x", "y", "plan"])
         refused(frame, "no column 'w'", columns=["x", "y", "w"])
         refused(frame.x, "must be a data frame, got Series")
-        refused(frame, "filter the frame itself", columns=COLUMNS, row_filter="x > 0")
         refused(frame, "finite", columns=COLUMNS, strict=True)
 
 
@@ -400,7 +399,6 @@ def test_spark_reads_parquet_and_says_what_is_wrong(spark, tmp_path):
     assert state_bytes(Sketch.of_table(frame, FREQUENCIES, columns=COLUMNS)) == expected
     refused(frame, "column 'plan' holds string, not numbers", columns=["x", "y", "plan"])
     refused(frame, "no column 'w'", columns=["x", "y", "w"])
-    refused(frame, "filter the frame itself", columns=COLUMNS, row_filter="x > 0")
     refused(frame, "finite", columns=COLUMNS, strict=True)
     odd = frame.withColumnRenamed("x", "a.b `c`")
     assert state_bytes(Sketch.of_table(odd, FREQUENCIES, columns=["a.b `c`", "y", "z"])) == expected

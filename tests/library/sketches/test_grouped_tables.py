@@ -84,16 +84,14 @@ def test_any_way_to_name_a_table(tmp_path):
     assert state(sketch) == expected
 
 
-def test_persons_of_encoded_rows_that_pass_a_filter(tmp_path):
+def test_persons_of_encoded_rows(tmp_path):
     table = frame()
     encoder = TableEncoder({"x": (-2, 2), "day": ["1", "2"], "y": (-1, 1)}, missing="middle")
-    path, kept = folder(tmp_path / "parts", table), table[table.day > 2]
+    path = folder(tmp_path / "parts", table)
     frequencies = draw_frequencies(4, 30, variance=1.0, random_state=1)
-    field = compute.field("day")
-    how = {"encoder": encoder, "groups": "who", "row_filter": field > 2, "n_threads": 2}
-    sketch = Sketch.of_table(path, frequencies, **how)
-    rows = encoder.transform(kept)
-    assert state(sketch) == state(Sketch.of(rows, frequencies, groups=kept.who))
+    sketch = Sketch.of_table(path, frequencies, encoder=encoder, groups="who", n_threads=2)
+    rows = encoder.transform(table)
+    assert state(sketch) == state(Sketch.of(rows, frequencies, groups=table.who))
 
 
 def test_a_folder_for_each_person_says_whose_rows_are(tmp_path):
