@@ -6,7 +6,7 @@ import pytest
 
 from privclust.preprocessing import TableEncoder
 from privclust.records.labels import LabelCounts
-from privclust.sketches import FeatureSums, Sketch, draw_frequencies
+from privclust.sketches import Sketch, draw_frequencies
 
 LARGEST_MODULUS = 1.0 + 2.0**-20  # of one record's share of a sum; features are rounded
 
@@ -14,11 +14,6 @@ pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 FREQUENCIES = draw_frequencies(3, 40, variance=1.0, random_state=0)
-# that `clipped` leaves alone
-LARGEST = {
-    kind: float(FeatureSums(FREQUENCIES).clipped(np.full((1, 3), np.inf, kind))[0, 0])
-    for kind in ("float", "double")
-}
 COLUMNS = ["x", "y", "z"]
 
 
@@ -55,10 +50,6 @@ def test_no_entry_of_a_table_causes_an_error(tmp_path, kind):
         assert both.left_out == (bad is None or bool(np.isnan(bad)))
         apart = Sketch.of_table(base, FREQUENCIES) + Sketch.of_table(row, FREQUENCIES)
         assert state_bytes(both) == state_bytes(apart)
-        if bad is None or not np.isfinite(bad) or abs(bad) > LARGEST[str(kind)]:
-            with pytest.raises(ValueError, match=r"must (be|hold) finite") as error:
-                Sketch.of_table(path, FREQUENCIES, columns=COLUMNS, strict=True)
-            assert "e+308" not in str(error.value)
 
 
 @pytest.mark.attack(

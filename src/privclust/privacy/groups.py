@@ -55,10 +55,6 @@ _SPARE_BITS = 4  # 16 u / N
 _LARGEST_DIVISOR = 2**62
 # the numbers of rows and of groups may be private
 _ONE_A_ROW = "groups must be one a row, an array of one dimension as long as the rows"
-_NOBODYS = (
-    "groups must not be missing: every row must be someone's; leave out rows of nobody, or give "
-    "each an id of its own"
-)
 
 
 @dataclass(frozen=True)
@@ -155,17 +151,13 @@ def unit_of(groups: Groups | str | None) -> str:
     return ROW if groups is None else GROUP
 
 
-def counted_rows(
-    part: np.ndarray | GroupedRows, strict: bool
-) -> tuple[np.ndarray, Groups | None, int]:
+def counted_rows(part: np.ndarray | GroupedRows) -> tuple[np.ndarray, Groups | None, int]:
     """Return the rows of a part of a table that count, their groups, and the number left out.
 
     Parameters
     ----------
     part : ndarray of shape (n, n_features) or GroupedRows
         NaN marks entries that are missing or cannot be read.
-    strict : bool
-        True: a row that does not count is an error.
 
     Returns
     -------
@@ -174,24 +166,18 @@ def counted_rows(
         None: each row is a record.
     n_left_out : int
         Number of records left out: rows, or groups of which no row counts.
-
-    Raises
-    ------
-    privclust.records.errors.ReadingError
-        If `strict`, and a row has no ID or an entry is not finite.
     """
-    grouped = part if isinstance(part, GroupedRows) else None
-    rows = part.rows if isinstance(part, GroupedRows) else part
-    if strict:
-        if not np.isfinite(rows).all():
-            raise ReadingError("columns must hold finite numbers only, but an entry is not one")
-        if grouped is not None and not grouped.sizes.all():
-            raise ReadingError(_NOBODYS)
-    is_counted = whole_rows(rows) if grouped is None else grouped.sizes > 0
-    kept = rows if is_counted.all() else rows[is_counted]
-    if grouped is None:
-        return kept, None, len(rows) - len(kept)
-    return kept, Groups(grouped.sizes[is_counted], grouped.n_new), grouped.n_left_out
+    if isinstance(part, GroupedRows):
+        is_counted = part.sizes > 0
+        groups = Groups(part.sizes[is_counted], part.n_new)
+        return _kept(part.rows, is_counted), groups, part.n_left_out
+    kept = _kept(part, whole_rows(part))
+    return kept, None, len(part) - len(kept)
+
+
+def _kept(rows: np.ndarray, is_counted: np.ndarray) -> np.ndarray:
+    """Return rows that count, without a copy if all do."""
+    return rows if is_counted.all() else rows[is_counted]
 
 
 def whole_rows(rows: np.ndarray) -> np.ndarray:

@@ -111,8 +111,6 @@ class RowReader:
         attribute `columns` is a mapping, as for a `TableEncoder`, otherwise from an array.
     groups : str or None
         Name of the column that identifies the person of each row.
-    strict : bool
-        False: a row with NaN does not count.
     sizes : callable or None
         Called with the persons of rows; returns the fields of `GroupedRows` after `rows`.
     dtype : numpy.dtype or None
@@ -122,7 +120,6 @@ class RowReader:
     columns: Sequence[str] | None
     encoder: Any = None
     groups: str | None = None
-    strict: bool = False
     sizes: Callable[[list[str | None]], tuple[np.ndarray, int, int]] | None = None
     dtype: np.dtype | None = None
 
@@ -162,8 +159,7 @@ class RowReader:
 
     def _persons(self, part: Any, rows: np.ndarray) -> tuple[list[str | None], np.ndarray]:
         """Return the result of `persons` for rows already read."""
-        is_counted = np.ones(len(rows), bool) if self.strict else ~np.isnan(rows).any(axis=1)
-        return column_of(part[self.groups]).keys(), is_counted
+        return column_of(part[self.groups]).keys(), ~np.isnan(rows).any(axis=1)
 
     def rows(self, part: Any) -> np.ndarray:
         """Return the rows (n, n_features) of a part, without the sizes of groups."""

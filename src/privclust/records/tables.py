@@ -38,7 +38,6 @@ def total(
     columns: Sequence[str] | None = None,
     encoder: Any = None,
     groups: str | None = None,
-    strict: bool = False,
     n_threads: int = 1,
 ) -> State:
     """Apply a function to the rows of each part of a table, and return the sum of its states.
@@ -56,8 +55,6 @@ def total(
         The column of persons. Files, streams and partitions of Dask are read twice, first to count,
         and compared; this takes about 30 bytes a group. The client reads the partitions. Spark
         counts by a window.
-    strict : bool
-        False: with groups, rows with NaN do not count.
     source, n_threads
         As in `privclust.sketches.Sketch.of_table`.
 
@@ -74,7 +71,7 @@ def total(
     """
     check_integer("n_threads", n_threads, minimum=1)
     columns = _checked_columns(columns, encoder, groups)
-    reading = RowReader(columns, encoder, groups, strict)
+    reading = RowReader(columns, encoder, groups)
     if is_of(source, "dask") and groups is None:
         return dask_total(source, state_of, reading)
     if is_of(source, "pyspark"):

@@ -205,13 +205,14 @@ class Sketch:
         columns: Sequence[str] | None = None,
         encoder: Any = None,
         groups: str | None = None,
-        strict: bool = False,
         n_threads: int = 1,
     ) -> Self:
         """Return the exact sketch of a table, without noise; data are read in place.
 
         The same rows give the same bytes from memory, files and any engine, however they are
-        partitioned.
+        partitioned. No row can cause an error: one with an entry that is missing or cannot be read
+        contributes nothing and is counted (`left_out`). An entry that is too large for the
+        frequencies is clipped.
 
         Parameters
         ----------
@@ -231,11 +232,6 @@ class Sketch:
         groups : str or None
             Name of a column of text or whole numbers that identifies the person of each row, whose
             rows may be anywhere in the table. A person is then one record, as in `of`.
-        strict : bool
-            False: no row can cause an error. A row with an entry that is missing or cannot be read
-            contributes nothing and is counted (`left_out`). An entry that is too large for the
-            frequencies is clipped. True: such an entry, or a row without a group, is an error,
-            which no guarantee covers.
         n_threads : int
             Threads that process Parquet files and streams; they do not change the result.
 
@@ -275,7 +271,6 @@ class Sketch:
             columns=columns,
             encoder=encoder,
             groups=groups,
-            strict=strict,
             n_threads=n_threads,
         )
         sums = FeatureSums.from_state(state, frequencies, unit=unit_of(groups))

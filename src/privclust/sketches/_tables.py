@@ -100,27 +100,24 @@ def table_state(
     *,
     encoder: Any,
     groups: str | None,
-    strict: bool,
     **how: Any,
 ) -> tuple[State, int | None]:
     """Return the state of sums over a table, and the number of left-out records or None.
 
     Arguments are those of `privclust.records.tables.total`. `new_sums` returns empty sums; it is
-    called on the machine that holds the rows. If `strict`, a row that cannot be read is an error.
+    called on the machine that holds the rows.
     """
-    state_of = partial(_state_of_rows, new_sums, strict)
-    state = total(source, state_of, encoder=encoder, groups=groups, strict=strict, **how)
+    state_of = partial(_state_of_rows, new_sums)
+    state = total(source, state_of, encoder=encoder, groups=groups, **how)
     n_left_out = int(state.pop("n_left_out")[0])
     reads_all = groups is None and getattr(encoder, "missing", None) == "middle"
-    return state, None if strict or reads_all else n_left_out
+    return state, None if reads_all else n_left_out
 
 
-def _state_of_rows(
-    new_sums: Callable[[], Any], strict: bool, parts: Iterable[np.ndarray | GroupedRows]
-) -> State:
+def _state_of_rows(new_sums: Callable[[], Any], parts: Iterable[np.ndarray | GroupedRows]) -> State:
     sums, n_left_out = new_sums(), 0
     for part in parts:
-        rows, groups, n = counted_rows(part, strict)
-        sums.add(rows if strict else sums.clipped(rows), groups)
+        rows, groups, n = counted_rows(part)
+        sums.add(sums.clipped(rows), groups)
         n_left_out += n
     return {**sums.state(), "n_left_out": np.array([n_left_out])}
