@@ -254,11 +254,11 @@ def _between_bounds(narrow: dict[str, str], wide: dict[str, str]) -> dict[str, s
     """Return the verdict by the narrow bound, or "undecided" if the wide one gives another side."""
     if (narrow["verdict"] == NOT_REPRODUCED) == (wide["verdict"] == NOT_REPRODUCED):
         return narrow
-    both = {
-        name: f"With the narrow bound: {narrow[name]} With the wide bound: {wide[name]}"
-        for name in ("decided_by", "tolerance")
-    }
-    return {**narrow, **both, "verdict": UNDECIDED}
+    found = (
+        f"With the narrow bound: {narrow['decided_by']} With the wide bound: {wide['decided_by']}"
+    )
+    tolerance = f"{narrow['tolerance']}; or {wide['tolerance']}"
+    return {**narrow, "decided_by": found, "tolerance": tolerance, "verdict": UNDECIDED}
 
 
 def _of_the_papers(judged: Sequence[_Judgement]) -> Sequence[_Judgement]:
