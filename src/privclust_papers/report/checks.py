@@ -298,22 +298,28 @@ TOLERANCES = {
 
 
 def at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> bool:
-    """Return whether no method of a check is above chance: at any point, or on average over them.
+    """Return whether no method of a check is above chance."""
+    return _at_chance(check, table) == {check["method"], *check.get("against", [])}
+
+
+def _at_chance(check: Mapping[str, Any], table: pd.DataFrame) -> set[str]:
+    """Return the methods that are not above chance: at any point, or on average over them.
 
     The average guards against wide intervals, which reach chance wherever the mean lies.
     """
-    chance = check["chance"]
-    methods = [check["method"], *check.get("against", [])]
+    if "chance" not in check:
+        return set()
+    metric, limit = check["chance"]["metric"], check["chance"]["value"]
     axes = [axis for axis in (*check.get("by", []), check.get("along")) if axis]
     at_points = table.groupby(axes, sort=True) if axes else [((), table)]
-    wides = [_by_trial(part, "method", chance["metric"]) for _, part in at_points]
-    for method in methods:
+    wides = [_by_trial(part, "method", metric) for _, part in at_points]
+    found = set()
+    for method in (check["method"], *check.get("against", [])):
         means = [_estimate({}, wide, method) for wide in wides if method in wide]
-        if any(mean.ends(0.95)[0] > chance["value"] for mean in means):
-            return False
-        if means and np.mean([mean.value for mean in means]) > chance["value"]:
-            return False
-    return True
+        is_above = any(mean.ends(0.95)[0] > limit for mean in means)
+        if not is_above and (not means or np.mean([mean.value for mean in means]) <= limit):
+            found.add(method)
+    return found
 
 
 def _sides(
@@ -321,10 +327,12 @@ def _sides(
 ) -> list[str]:
     """Return for each mean whether its interval lies below a bound (or above it)."""
     results = []
-    for low, high in (estimate.ends(level) for estimate in means):
+    for estimate in means:
+        low, high = estimate.ends(level)
         below, above = high < bound - rounding, low > bound + rounding
         holds, fails = (below, above) if is_below else (above, below)
-        results.append(HOLDS if holds else FAILS if fails else OPEN)
+        is_open = estimate.is_at_chance or not (holds or fails)
+        results.append(OPEN if is_open else HOLDS if holds else FAILS)
     return results
 
 
@@ -373,12 +381,13 @@ def _along(check: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
 
 def _paired(check: Mapping[str, Any], table: pd.DataFrame) -> list[Estimate]:
     """Return the mean excess of each other method at each point where both have values."""
-    gains = []
+    gains, silent = [], _at_chance(check, table)
     for point, part in _points(check, table):
         wide = _by_trial(part, "method", check["metric"])
         for other in check["against"]:
             if other in wide and wide[[other, check["method"]]].notna().all(axis=1).any():
-                gains.append(_estimate(check, wide, other, check["method"], point, other))
+                gain = _estimate(check, wide, other, check["method"], point, other)
+                gains.append(replace(gain, is_at_chance={other, check["method"]} <= silent))
     return gains
 
 

@@ -28,6 +28,7 @@ class Estimate:
     at: Mapping[str, Any] = field(default_factory=dict)  # values of axes
     other: str = ""  # the method compared with
     units: str = "trials"
+    is_at_chance: bool = False  # both methods are, so that their order says nothing
 
     def negated(self) -> Estimate:
         """Return the difference with the opposite sign."""

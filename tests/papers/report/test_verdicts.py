@@ -125,8 +125,13 @@ def test_comparisons_at_chance_are_vacuous():
     table = tables["e"]
     table["gain"] = 0.01 + table["error"] - table.groupby("method")["error"].transform("mean")
     assert verdict(check, tables)["verdict"] == "vacuous"
-    better = {"e": table.assign(gain=table["gain"] + 0.2 * (table["method"] == "c"))}
+    better = {"e": table.assign(gain=table["gain"] + 0.2 * (table["method"] == "a"))}
     assert verdict(check, better)["verdict"] == "reproduced"
+    # a and b are at chance: their order says nothing
+    better = {"e": table.assign(gain=table["gain"] + 0.2 * (table["method"] == "c"))}
+    found = verdict(check, better)
+    assert found["verdict"] == "consistent"
+    assert "2 of 4 comparisons hold, none is contradicted" in found["decided_by"]
     # the order of methods at chance means nothing, whichever it is
     above = {**check, "method": "b", "against": ["a", "c"]}
     assert verdict(above, tables)["verdict"] == "vacuous"
