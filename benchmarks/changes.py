@@ -15,6 +15,7 @@ import yaml
 from scipy.stats import t
 from scratch import ROOT, write_into
 
+from privclust_papers.dpsc.metrics import distance_of_random
 from privclust_papers.frontier.printed import ROUNDING, SCORES
 from privclust_papers.report.checks import WITHOUT_INTERVAL
 from privclust_papers.report.comparison import _lies_in
@@ -37,7 +38,7 @@ REPLACED = "dpem_map", "dpem_gowalla"  # experiments on other data than the pape
 AT_CHANCE = "no method is above chance"
 ON_CIFAR100 = "privatemail_cifar100", "privatemail_settings_cifar100", "privatemail_control"
 RECALL_OF_CHANCE = 0.0765  # Recall@8 of a random order of the gallery of CIFAR-100
-RANGE = "up to epsilon = 100 now, by `dpsc_fig2.csv`"
+RANGE = "up to epsilon = 100 now, random subspaces by eq. (2): by `dpsc_fig2.csv`"
 TWO_BOUNDS = "a narrow and a wide bound, by `ckm_tab_snr.csv`"
 STARTS = "a printed mean of random starts has a sampling error, and is rounded"
 UNCONTRADICTED = "some comparisons hold and none is contradicted"
@@ -175,12 +176,16 @@ def counts_of_distances(claim):
     ]
     values = check.get("select", "").removeprefix("epsilon=").split("|")
     table = table[table["epsilon"].astype(str).isin(values)]
-    table = table[table["metric"] == "relative_distance"]
+    table = table[table["metric"] == "distance"]
     if check["metric"] not in ("relative_distance", "closeness") or table.empty:
         return None
+    settings = yaml.safe_load((ROOT / "config/papers/dpsc/paper.yaml").read_text())
+    point = settings["experiments"][check["experiment"]]["effort"]["paper"]["grid"][0]
+    sizes = (point[name] for name in ("n_clusters", "n_features", "dimension"))
+    bound = check["bound"] * distance_of_random(*sizes)  # the same for closeness: it is a half
     half_widths = t.ppf(0.975, table["n"] - 1) * table["se"]
-    below = (table["mean"] + half_widths < check["bound"]).sum()  # as 1 - bound, a half
-    above = (table["mean"] - half_widths > check["bound"]).sum()
+    below = (table["mean"] + half_widths < bound).sum()
+    above = (table["mean"] - half_widths > bound).sum()
     held, failed = (below, above) if check["metric"] == "relative_distance" else (above, below)
     return int(held), int(failed), len(table)
 
@@ -214,6 +219,15 @@ def starred(claim, counts):
 def waiting(claim):
     """Return the verdict on a claim with a new check: no run makes generated data comparable."""
     return NOT_COMPARABLE if claim["check"]["experiment"] in REPLACED else WAITS
+
+
+def judged_anew(paper, claim):
+    """Return the verdict on a claim that the published run does not have, its counts and rule."""
+    if is_at_chance(paper, claim):
+        return VACUOUS, None, f"new; {AT_CHANCE}"
+    if counts := counts_of_distances(claim):
+        return starred(claim, counts), counts, f"new; {RANGE}"
+    return waiting(claim), None, "new"
 
 
 def changes(paper, commit):
@@ -273,13 +287,12 @@ def changes(paper, commit):
             rule = rule or OF_COUNTS.get((row.verdict, new.rstrip("*")), "")
         found[name] = new, counts
         yield row.id, claim.get("of", row.of), row.verdict, new, rule
+    fresh = {n: judged_anew(paper, c) for n, c in now.items() if "check" in c and n not in before}
+    found |= {name: (new, counts) for name, (new, counts, _) in fresh.items()}
     for name, claim in now.items():
         if "check" in claim:
-            if name not in before:
-                new, rule = waiting(claim), "new"
-                if is_at_chance(paper, claim):
-                    new, rule = VACUOUS, f"new; {AT_CHANCE}"
-                found[name] = new, None
+            if name in fresh:
+                new, _, rule = fresh[name]
                 yield name, whose[name], "", new, rule
             continue
         deciding = [c["id"] for c in now.values() if c.get("under") == name and c.get("decides")]
@@ -292,7 +305,7 @@ def changes(paper, commit):
         else:
             held, failed, n = (sum(counts[i] for _, counts in comparable) for i in range(3))
             new = _verdict_on_counts(held, failed, n) + ("*" if held < n > 1 else "")
-        yield name, whose[name], "", new, f"row of {len(deciding)} claims"
+        yield name, whose[name], "", new, f"row of {len(deciding)} claim{'s' * (len(deciding) > 1)}"
 
 
 if __name__ == "__main__":
