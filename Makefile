@@ -2,7 +2,7 @@
 # make test       set up, run the tests, but for those of whole systems
 # make test-system  set up, run those: with a SLURM, a browser, the site, runs that are killed
 # make coverage   set up, run `make test`'s tests, say which lines of which modules none of them runs
-# make engines    set up, install Dask, Spark, DuckDB and Polars in .venv/engines, run the tests that need them
+# make engines    set up, install DuckDB and Polars in .venv/engines, run the tests that need them
 # make mutants    set up, plant small faults, say how many the tests see: MUTANTS="--rooms ... --each 10"
 # make docs       set up, build the documentation site, say where it is
 # make EFFORT=paper CORES=8   the papers' sizes and trial counts, on 8 cores

@@ -6,9 +6,8 @@ of Parquet in row groups of 2^17 rows. ``--rows`` is how many, ``--large`` how m
 tests the model; the files take 80 bytes a row and are written to a scratch folder. ``--into
 docs/big_data.md`` writes the tables there, between their marks.
 
-A speed is rows per second of CPU, of this process and all it started (an engine's workers, a Java
-machine): on a busy machine that is what a core can do. Sources take turns, after one that compiles
-and starts workers; what is printed is the median of turns, and of their ratios to the kernel's
+A speed is rows per second of CPU: on a busy machine that is what a core can do. Sources take turns,
+after one that compiles; what is printed is the median of turns, and of their ratios to the kernel's
 speed in the same turn. The sums of all are compared, and must be the same bytes.
 
 Peak memory is that of a process that sketches the files and does nothing else (Linux).
@@ -20,20 +19,18 @@ thread. It is tested on the large run, and says what 10^9 rows take.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-import psutil
 import pyarrow as pa
 from pyarrow import parquet
 from scratch import markdown, write_into
@@ -71,22 +68,12 @@ def in_memory(folder):
     return np.ascontiguousarray(parquet.read_table(folder).to_pandas().to_numpy())
 
 
-def cpu_seconds():
-    """CPU time of this process, those it started, and those of these that have ended."""
-    me = psutil.Process()
-    times = [me.cpu_times()]
-    for child in me.children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            times.append(child.cpu_times())
-    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
-
-
 def has(*modules):
     """Whether modules are installed."""
     return all(importlib.util.find_spec(name) is not None for name in modules)
 
 
-def sources(stack, folder, short):
+def sources(folder, short):
     """Return name -> (its kernel, function that sketches) of what there is to measure."""
     double, single = in_memory(folder), in_memory(short)
     table = parquet.read_table(folder)
@@ -115,25 +102,6 @@ def sources(stack, folder, short):
 
         query = f"select * from '{folder}/*.parquet'"
         methods["DuckDB, from Parquet"] = memory, of_table(lambda: duckdb.sql(query))
-    if has("dask", "distributed"):
-        import dask.dataframe
-        from distributed import Client, LocalCluster
-
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-        stack.enter_context(cluster)
-        stack.enter_context(Client(cluster))
-        frame = dask.dataframe.read_parquet(folder)
-        methods["Dask, 2 processes, from Parquet"] = memory, of_table(lambda: frame)
-    if has("pyspark") and shutil.which("java"):
-        from pyspark.sql import SparkSession
-
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
-        stack.callback(spark.stop)
-        spark_frame = spark.read.parquet(str(folder))
-        methods["Spark, local[2], from Parquet"] = memory, of_table(lambda: spark_frame)
     return methods
 
 
@@ -143,9 +111,9 @@ def speeds(methods, n_rows, turns):
     states = {}
     for turn in range(turns + 1):
         for name, (kernel, function) in methods.items():
-            cpu = cpu_seconds()
+            cpu = time.process_time()
             sketch = function()
-            cpu = cpu_seconds() - cpu
+            cpu = time.process_time() - cpu
             state = {key: array.tobytes() for key, array in sketch.exact.items()}
             if states.setdefault(kernel, state) != state:
                 raise SystemExit(f"{name}: other bytes than {kernel}")
@@ -193,10 +161,10 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--into", type=Path)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as scratch:
         folder = write(Path(scratch) / "double", args.rows, np.float64)
         short = write(Path(scratch) / "single", args.rows, np.float32)
-        table = speeds(sources(stack, folder, short), args.rows, args.turns)
+        table = speeds(sources(folder, short), args.rows, args.turns)
         name = "Parquet, float64"
         rate = float(table.set_index("from").loc[name, "rows per second and core"])
         runs, text = model(folder, rate, args.rows, args.large)

@@ -1,7 +1,7 @@
-"""Sums over tables of any size: Parquet files, streams of Arrow, Dask, Spark.
+"""Sums over tables of any size, in files and streams of Arrow.
 
 A table is cut into parts, a function is applied to the rows of each part, and the returned arrays
-of integers are added up. An engine is imported only for a table of its own.
+of integers are added up. No engine is imported.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables, unquoted
-from privclust.records.engines import State, added, dask_parts, dask_total, spark_total
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
 from privclust.records.table_files import open_table, reworded, worded
 
+State: TypeAlias = dict[str, np.ndarray]
+"""Arrays of integers; the state of two parts is the sum of their states, entry by entry."""
+
 _BUFFER_BYTES = 1 << 20  # bytes of a file read at a time
 _TAKEN = (
     "a path of Parquet, Arrow or CSV files (a file, a folder, a pattern, or a list), a data set of "
-    "pyarrow, what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow), a Dask or a Spark frame"
+    "pyarrow, or what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow); frames of Dask and "
+    "Spark must be written to Parquet"
 )
 
 
@@ -46,15 +51,14 @@ def total(
     ----------
     state_of : callable
         Takes an iterable of arrays of rows (n, n_features), or of `GroupedRows` with `groups`, and
-        returns their state, even for no array. It can be pickled.
+        returns their state, even for no array.
     columns : sequence of str or None
         Only these are read. None: all, or those of an encoder.
     encoder : object or None
         See `privclust.records.arrow.RowReader`.
     groups : str or None
-        The column of persons. Files, streams and partitions of Dask are read twice, first to count,
-        and compared; this takes about 30 bytes a group. The client reads the partitions. Spark
-        counts by a window.
+        The column of persons. Rows are read twice, first to count, and compared; this takes about
+        30 bytes a group.
     source, n_threads
         As in `privclust.sketches.Sketch.of_table`.
 
@@ -72,10 +76,6 @@ def total(
     check_integer("n_threads", n_threads, minimum=1)
     columns = _checked_columns(columns, encoder, groups)
     reading = RowReader(columns, encoder, groups)
-    if is_of(source, "dask") and groups is None:
-        return dask_total(source, state_of, reading)
-    if is_of(source, "pyspark"):
-        return spark_total(source, state_of, reading)
     if groups is not None:
         return _total_of_groups(source, state_of, reading, n_threads)
     return _total_of_threads(_parts(source, reading), state_of, n_threads)
@@ -120,8 +120,6 @@ def _total_of_groups(source: Any, state_of: Any, reading: Any, n_threads: int) -
 
 
 def _parts(source: Any, reading: Any) -> Generator[_Part, None, None]:
-    if is_of(source, "dask"):
-        return dask_parts(source, reading)
     paths = list(source) if isinstance(source, list | tuple) else [source]
     if all(isinstance(path, str | os.PathLike) for path in paths):
         return _parts_of_files(paths, reading)
@@ -254,6 +252,12 @@ def _named(name: str) -> Any:
         raise ReadingError(f"{name}: {reason}") from None
 
 
+def _added(states: Iterable[State]) -> State:
+    """Return the sum of states, entry by entry."""
+    first, *others = states
+    return {name: sum((other[name] for other in others), array) for name, array in first.items()}
+
+
 def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
     """Add up the states of parts, which threads take until none is left."""
     lock, stop = threading.Lock(), threading.Event()
@@ -283,6 +287,6 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
             return state(0)
         with ThreadPoolExecutor(n_threads) as executor:
             try:
-                return added(executor.map(state, range(n_threads)))
+                return _added(executor.map(state, range(n_threads)))
             finally:
                 stop.set()

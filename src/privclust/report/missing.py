@@ -40,13 +40,13 @@ def missing_remarks(
     """
     thing = "person" if unit == GROUP else "row"
     what = f"{thing}s"
-    if table is None or table.counts is None:
+    if table is None or table.unread is None:
         return []
     if isinstance(left_out, NoisyCount):
         n_left_out, deviation = left_out.value, left_out.deviation
     else:
         n_left_out, deviation = float(left_out or 0), 0.0
-    counts, n, fate = table.counts, n_records + n_left_out, _FATES[table.missing]
+    counts, n, fate = table.unread, n_records + n_left_out, _FATES[table.missing]
     # the number of rows has less noise than those of columns, and is no smaller; that of persons
     # has only those without a row that counts
     is_total = table.missing == "drop" and unit == ROW and left_out is not None

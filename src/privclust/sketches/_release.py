@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from privclust.core.hints import RandomState
 from privclust.core.validation import Real, check_integer, check_option, check_real
@@ -34,7 +34,6 @@ def release(
     *,
     noise: Literal["auto", "laplace", "gaussian"] = "auto",
     neighbours: Literal["replace_one", "add_remove"] = "replace_one",
-    share: float = 1.0,
     random_state: RandomState = None,
 ) -> Sketch:
     r"""Return the sketch with noise on its sums, private.
@@ -63,11 +62,6 @@ def release(
     neighbours : {"replace_one", "add_remove"}
         Neighbour relation. ``"replace_one"``: one record is replaced, and n is public (as in the
         paper). ``"add_remove"``: one record is added or removed, and the number is noisy as well.
-    share : float
-        Share of the budget, above 0 and at most 1, for several releases from the same records.
-        Releases with the same kind of noise and shares that add up to 1 compose to
-        (epsilon, delta). The share is of epsilon for Laplace noise, and of the squared ratio of
-        sensitivity and standard deviation for Gaussian noise.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None for release (needs ``privclust[secure]``), anything else for reproduction, which the
         guarantee states.
@@ -104,10 +98,8 @@ def release(
         raise ValueError(f"sketch must be a Sketch, got {type(sketch).__name__}")
     sketch._check_without_noise()
     sizes = sketch.n_measurements, sketch.n_frequencies
-    how: dict[str, Any] = {"noise": noise, "neighbours": neighbours, "share": share}
-    noisy = sketch._release(measurement(*sizes, epsilon, delta, **how), random_state)
-    if share < 1.0:
-        return noisy
+    chosen = measurement(*sizes, epsilon, delta, noise=noise, neighbours=neighbours)
+    noisy = sketch._release(chosen, random_state)
     is_public = noisy.guarantee.relation is Neighbours.REPLACE_ONE and sketch.unit == ROW
     n_records = int(sketch.n_samples + sketch.n_left_out) if is_public else None
     return replace(noisy, guarantee=noted(noisy.guarantee, n_records))
@@ -123,7 +115,16 @@ def measurement(
     neighbours: str = "replace_one",
     share: float = 1.0,
 ) -> SketchMeasurement:
-    """Return the noise of `release` for r of m features; other parameters and errors as there."""
+    """Return the noise of `release` for r of m features; other parameters and errors as there.
+
+    Parameters
+    ----------
+    share : float
+        Share of the budget, above 0 and at most 1, for several releases from the same records.
+        Releases with the same kind of noise and shares that add up to 1 compose to
+        (epsilon, delta). The share is of epsilon for Laplace noise, and of the squared ratio of
+        sensitivity and standard deviation for Gaussian noise.
+    """
     check_real("epsilon", epsilon)
     Real(inclusive=True, below=1.0)("delta", delta, {})
     check_option("noise", noise, NOISES)

@@ -220,9 +220,9 @@ class Sketch:
             A path of Parquet, Arrow or CSV files (a file, a pattern such as ``"day-*.parquet"``, a
             list of files, or a folder of Parquet files with its subfolders, except names that begin
             with ``.`` or ``_``), a ``pyarrow.dataset.Dataset``, any Arrow stream (a DuckDB
-            relation, a Polars or pandas frame, an Arrow table), a Polars lazy frame, a Dask or
-            Spark data frame (this package must be installed on the workers). If the rows were
-            filtered by private columns, only ``neighbours="add_remove"`` protects their number.
+            relation, a Polars or pandas frame, an Arrow table), a Polars lazy frame. If the rows
+            were filtered by private columns, only ``neighbours="add_remove"`` protects their
+            number.
         frequencies : array_like of shape (n_features, m)
         columns : sequence of str or None
             Numeric columns, in the order of the features; no others are read. None: all.

@@ -1,4 +1,4 @@
-"""Sums over the rows of tables, computed by the engine that holds the rows."""
+"""Declared columns of tables, and sums over their rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from privclust.privacy.groups import UNIT_BITS, counted_rows
+from privclust.privacy.groups import counted_rows
 from privclust.records.arrow import GroupedRows, takes_tables
-from privclust.records.engines import State
-from privclust.records.tables import total
+from privclust.records.tables import State, total
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,9 @@ class SketchedTable:
     missing : {"drop", "middle"}
         As in `privclust.preprocessing.TableEncoder`.
     unread : ndarray of shape (2, n_columns) or None
-        Numbers of records with an entry that is missing (first row) or cannot be read (second).
-        Exact numbers are integers, in units of 2^-30 records; noisy numbers are floats.
+        Noisy numbers of records with an entry that is missing (first row) or cannot be read.
     deviation : float
-        Standard deviation of the noise on each number; 0 if exact.
+        Standard deviation of the noise on each number.
     """
 
     columns: Mapping[str, Any]
@@ -54,13 +52,6 @@ class SketchedTable:
     def n_features(self) -> int:
         """Number of features of the declared columns: one for a number, one for each category."""
         return sum(len(ends) if isinstance(ends, list) else 1 for ends in self.columns.values())
-
-    @property
-    def counts(self) -> np.ndarray | None:
-        """`unread` in units of records, shape (2, n_columns)."""
-        if self.unread is None or self.unread.dtype.kind == "f":
-            return self.unread
-        return np.ldexp(self.unread.astype(np.float64), -UNIT_BITS)
 
     @classmethod
     def of_encoder(cls, encoder: Any) -> SketchedTable | None:
@@ -105,7 +96,7 @@ def table_state(
     """Return the state of sums over a table, and the number of left-out records or None.
 
     Arguments are those of `privclust.records.tables.total`. `new_sums` returns empty sums; it is
-    called on the machine that holds the rows.
+    called in each thread.
     """
     state_of = partial(_state_of_rows, new_sums)
     state = total(source, state_of, encoder=encoder, groups=groups, **how)

@@ -46,13 +46,13 @@ def sketched(rows=slice(None), missing="drop", counts=COUNTS, **how):
     """The exact sketch of some customers, with the numbers of their entries."""
     encoder = TableEncoder(DECLARED, missing=missing)
     sketch = Sketch.of_table(customers()[rows], FREQUENCIES, encoder=encoder, **how)
-    return replace(sketch, table=replace(sketch.table, unread=counts << 30))
+    return replace(sketch, table=replace(sketch.table, unread=counts.astype(float)))
 
 
 def private(sketch, epsilon=1.0):
     """A release of a sketch, with noisy numbers of entries."""
     numbers = np.arange(N)[:, None]
-    missing, unreadable = (numbers < row for row in sketch.table.counts)
+    missing, unreadable = (numbers < row for row in sketch.table.unread)
     counts = missing_counts(missing, unreadable & ~missing, 0.1 * epsilon, 1e-5)
     noisy = release(sketch, epsilon, 1e-5)
     unread = np.stack([counts.missing, counts.unreadable])
@@ -99,7 +99,7 @@ def test_a_private_sketch_gives_a_private_report(run):
     assert isinstance(merged.left_out, NoisyCount)
     assert merged.left_out.value == pytest.approx(70, abs=6 * merged.left_out.deviation)
     np.testing.assert_allclose(
-        merged.table.counts, 2 * COUNTS, rtol=0.0, atol=6 * merged.table.deviation
+        merged.table.unread, 2 * COUNTS, rtol=0.0, atol=6 * merged.table.deviation
     )
     assert merged.table.deviation == pytest.approx(parts[0].table.deviation * np.sqrt(2))
     err = decoded(run, merged, "out", "--clusters", "auto")
@@ -139,7 +139,7 @@ def test_missing_entries_are_told_without_a_part_larger_than_the_whole(how, epsi
 def test_private_numbers_of_entries_are_told_from_three_deviations_on(deviations, is_told):
     sketch = private(sketched(groups="who"))
     table, left_out = sketch.table, sketch.left_out
-    counts = np.full_like(table.counts, deviations * table.deviation)
+    counts = np.full_like(table.unread, deviations * table.deviation)
     found = replace(left_out, value=deviations * left_out.deviation)
     remarks = remarks_on(replace(sketch, table=replace(table, unread=counts), left_out=found))
     assert ("are left out" in remarks[0]) == is_told

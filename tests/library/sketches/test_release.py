@@ -332,7 +332,7 @@ def test_float32_sums_reach_the_noise_unrounded():
 
 
 def test_a_release_is_charged_before_it_is_made(monkeypatch):
-    for params in ({}, {"delta": 1e-6}, {"neighbours": "add_remove", "share": 0.5}):
+    for params in ({}, {"delta": 1e-6}, {"neighbours": "add_remove"}):
         with Budget(1.0, 1e-6, neighbours=params.get("neighbours", "replace_one")) as ledger:
             noisy = release(example(r=20), 1.0, random_state=0, **params)
         assert ledger.entries == (noisy.guarantee,)

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from privclust.preprocessing import BoundsScaler, TableEncoder
-from privclust.records.errors import ReadingError
 from privclust.records.files import files_of
 from privclust.sketches import (
     FeatureSums,
@@ -223,17 +222,6 @@ def test_missing_rows_are_left_out_and_large_ones_clipped():
     sketch = Sketch.of_table(table, FREQUENCIES)
     assert state_bytes(sketch) == state_bytes(expected)
     assert sketch.left_out == 2
-
-
-def test_strict_sketches_take_whole_rows_only():
-    table = frame(300)
-    how = {"columns": COLUMNS, "strict": True}
-    sketch = Sketch.of_table(table, FREQUENCIES, **how)
-    assert state_bytes(sketch) == state_bytes(Sketch.of_table(table, FREQUENCIES, columns=COLUMNS))
-    assert sketch.left_out is None
-    table.loc[7, "y"] = np.nan
-    with pytest.raises(ReadingError, match="an entry is not one"):
-        Sketch.of_table(table, FREQUENCIES, **how)
 
 
 def test_no_rows_are_a_sketch_too(tmp_path):
