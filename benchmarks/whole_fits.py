@@ -17,7 +17,7 @@ import numpy as np
 from scratch import write_into
 
 from privclust_audit.black_box import audit_mechanism
-from privclust_audit.inside import ReleasedRatio
+from privclust_audit.inside import released_law
 from privclust_papers.audit.cases.recorded import RecordedFit
 from privclust_papers.settings.config import load_yaml
 from privclust_papers.settings.dotted import load_object
@@ -43,8 +43,8 @@ HEAD = "| case | claimed (epsilon, delta) | exact | epsilon at least | runs | CP
 def exact(case):
     """The exact loss of a case in words, or why it is not known."""
     try:
-        ratio = ReleasedRatio(case, case.data, case.neighbour)
-        law = case.law if isinstance(case, RecordedFit) else ratio.law()
+        is_recorded = isinstance(case, RecordedFit)
+        law = case.law if is_recorded else released_law(case, case.data, case.neighbour)
     except ValueError as error:
         reason = str(error).partition(" (")[0]
         if reason.startswith("the change of release"):

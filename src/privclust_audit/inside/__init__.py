@@ -18,7 +18,7 @@ from privclust_audit.inside._pair import (
     Violation,
     inspect_pair,
 )
-from privclust_audit.inside._ratio import ReleasedLaw, ReleasedRatio
+from privclust_audit.inside._ratio import ReleasedLaw, released_law
 from privclust_audit.inside._recorder import RecordedRelease
 from privclust_audit.inside._search import Finding, InsideResult, Site, look_inside
 
@@ -34,10 +34,10 @@ __all__ = [
     "PairReport",
     "RecordedRelease",
     "ReleasedLaw",
-    "ReleasedRatio",
     "Run",
     "Site",
     "Violation",
     "inspect_pair",
     "look_inside",
+    "released_law",
 ]

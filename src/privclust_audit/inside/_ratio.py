@@ -1,4 +1,4 @@
-r"""The log-likelihood ratio of two data sets, given all releases of a fit.
+r"""The distribution of the log-likelihood ratio of two data sets, given all releases of a fit.
 
 A fit is recorded on one of the two and replayed on the other with the same releases. So the value
 of each release is known on both, given all earlier releases, and its noise has a known density. The
@@ -6,10 +6,9 @@ sum of the logarithms of the density ratios is that of all releases together, an
 Neyman and Pearson no attack on a fit's outputs is stronger. It is a function of the releases, like
 any statistic: a bound proved with it holds even if the noise differs from its description.
 
-If the changes of values, in units of the noise, do not depend on earlier releases, the distribution
-of this number is known: the fit is a sum of independent releases with fixed changes. Then it is
-drawn without a fit, and for pure Gaussian noise the trade-off is that of one release with the root
-of the sum of squared changes.
+If the changes of values, in units of the noise, do not depend on earlier releases, the fit is a sum
+of independent releases with fixed changes. Then the ratio is drawn without a fit, and for pure
+Gaussian noise the trade-off is that of one release with the root of the sum of squared changes.
 """
 
 from __future__ import annotations
@@ -32,8 +31,11 @@ _SAME_CHANGE = 1e-6  # difference of equal changes by rounding to 2^-30, in unit
 _CHUNK = 2_000_000  # noise values drawn at a time
 
 
-class ReleasedRatio:
-    """A fit as a mechanism that outputs the ratio of all its releases.
+def released_law(fit: Callable, data: Any, neighbour: Any, n_fits: int = 3) -> ReleasedLaw:
+    """Return the distribution of the ratio of all releases of a fit, from `n_fits` fits.
+
+    In a fit with a single release, changes can differ only because of public draws; the
+    distribution is then that of the fit with the largest change.
 
     Parameters
     ----------
@@ -42,6 +44,14 @@ class ReleasedRatio:
         and drawn from the generator or from the operating system's entropy.
     data, neighbour : object
         The two data sets of the audit.
+    n_fits : int
+        Fits on each data set, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If the changes of one of several releases are not the same in all fits, if a release has
+        other noise, or if the runs differ without noise.
 
     Examples
     --------
@@ -51,73 +61,48 @@ class ReleasedRatio:
     >>> def fit(data, rng):
     ...     init = [[0.9], [-0.9]]
     ...     return DPLloyd(2, bounds=(-1, 1), init=init, max_iter=1, random_state=rng).fit(data)
-    >>> ratio = ReleasedRatio(fit, X, Y)
-    >>> -1.0 <= ratio(X, np.random.default_rng(0)) <= 1.0
-    True
-    >>> law = ratio.law()
+    >>> law = released_law(fit, X, Y)
     >>> round(law.epsilon(0.0), 6)
     1.0
     >>> audit = audit_mechanism(law, X, Y, 1.0, 0.0, 100_000, float, random_state=0)
     >>> audit.verdict
     'consistent'
     """
+    rng, recorded = np.random.default_rng(0), []
+    for _ in range(n_fits):
+        first, second = _runs(fit, (data, neighbour), int(rng.integers(_LARGEST_SEED)))
+        both = zip(first.releases, second.releases, strict=True)
+        recorded.append([Shift.of(*pair) for pair in both])
+    if all(len(one) == 1 for one in recorded):
+        return ReleasedLaw(max(recorded, key=lambda one: one[0].size), data)
+    for others in recorded[1:]:
+        for order, (one, other) in enumerate(zip(recorded[0], others, strict=True)):
+            if not one.is_like(other):
+                raise ValueError(
+                    f"the change of release {order + 1} ({one.where}) depends on what was "
+                    "released before: the law is not known"
+                )
+    return ReleasedLaw(recorded[0], data)
 
-    def __init__(self, fit: Callable, data: Any, neighbour: Any) -> None:
-        self._fit, self._pair = fit, (data, neighbour)
 
-    def __call__(self, data: Any, rng: np.random.Generator) -> float:
-        is_first = _is_same(data, self._pair[0])
-        own, other = self._runs(self._pair[:: 1 if is_first else -1], rng)
-        ratio = sum(_ratio(*pair) for pair in zip(own.releases, other.releases, strict=True))
-        return ratio if is_first else -ratio
+def _runs(fit, pair, seed) -> tuple[Run, Run]:
+    """Record a fit on the first of two data sets, and replay it on the second."""
 
-    def law(self, n_fits: int = 3, random_state: int = 0) -> ReleasedLaw:
-        """Return the distribution of the ratio, from `n_fits` fits.
+    def seeded(parameters, data):
+        return fit(data, np.random.default_rng(seed))
 
-        In a fit with a single release, changes can differ only because of public draws; the
-        distribution is then that of the fit with the largest change.
-
-        Raises
-        ------
-        ValueError
-            If the changes of one of several releases are not the same in all fits.
-        """
-        rng, recorded = np.random.default_rng(random_state), []
-        for _ in range(n_fits):
-            first, second = self._runs(self._pair, rng)
-            recorded.append(
-                [Shift.of(*both) for both in zip(first.releases, second.releases, strict=True)]
-            )
-        if all(len(one) == 1 for one in recorded):
-            return ReleasedLaw(max(recorded, key=lambda one: one[0].size), self._pair[0])
-        for others in recorded[1:]:
-            for order, (one, other) in enumerate(zip(recorded[0], others, strict=True)):
-                if not one.is_like(other):
-                    raise ValueError(
-                        f"the change of release {order + 1} ({one.where}) depends on what was "
-                        "released before: the law is known only from fits"
-                    )
-        return ReleasedLaw(recorded[0], self._pair[0])
-
-    def _runs(self, pair, rng) -> tuple[Run, Run]:
-        """Record a fit on the first of two data sets, and replay it on the second."""
-        seed = int(rng.integers(_LARGEST_SEED))
-
-        def fit(parameters, *data):
-            return self._fit(*data, np.random.default_rng(seed))
-
-        settings = Settings(seed)
-        first = run(fit, (pair[0],), settings)
-        second = run(fit, (pair[1],), settings, first.releases)
-        for one in (first, second):
-            if one.error is not None:
-                raise one.error
-        if second.divergence or len(first.releases) != len(second.releases):
-            why = second.divergence or "one has more releases"
-            raise ValueError(f"the data sets differ without noise ({why}): look inside")
-        if not first.releases:
-            raise ValueError("no release was seen: is the noise drawn by privclust.privacy?")
-        return first, second
+    settings = Settings(seed)
+    first = run(seeded, (pair[0],), settings)
+    second = run(seeded, (pair[1],), settings, first.releases)
+    for one in (first, second):
+        if one.error is not None:
+            raise one.error
+    if second.divergence or len(first.releases) != len(second.releases):
+        why = second.divergence or "one has more releases"
+        raise ValueError(f"the data sets differ without noise ({why}): look inside")
+    if not first.releases:
+        raise ValueError("no release was seen: is the noise drawn by privclust.privacy?")
+    return first, second
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +118,9 @@ class Shift:
     @classmethod
     def of(cls, one: RecordedRelease, other: RecordedRelease) -> Shift:
         """Return the shift of two runs."""
-        noise = _known(one)
+        noise = one.measurement
+        if not isinstance(noise, Gaussian | Laplace) or np.iscomplexobj(one.released):
+            raise ValueError(f"no density is known of {one.mechanism} ({one.where})")
         change = _moved(one.value, other.value) * one.weight / noise.scale
         return cls(noise, (one.value, other.value), one.weight, change, one.where)
 
@@ -169,14 +156,18 @@ class Shift:
             released = Laplace.release(self.noise, value, rng)  # type: ignore[arg-type]
         noise = (released - np.asarray(self.values[which])) * self.weight / self.noise.scale
         sign = 1.0 if which == 0 else -1.0
-        ratios = _log_ratios(self.noise, noise, noise + sign * self.change)
+        theirs = noise + sign * self.change
+        if isinstance(self.noise, Gaussian):
+            ratios = (theirs**2 - noise**2) / 2.0
+        else:
+            ratios = np.abs(theirs) - np.abs(noise)
         return sign * ratios.reshape(n, -1).sum(axis=1)
 
 
 class ReleasedLaw:
     """The distribution of a fit's ratio on two data sets: a mechanism, with `many` ratios at once.
 
-    See `ReleasedRatio.law`.
+    See `released_law`.
     """
 
     def __init__(self, shifts: Sequence[Shift], data: Any) -> None:
@@ -207,29 +198,6 @@ class ReleasedLaw:
             return math.fsum(np.abs(changes))
         rho = math.fsum(changes**2) / 2.0
         return least_epsilon(rho, delta) if kinds == {True} and delta > 0.0 and rho else math.nan
-
-
-def _known(release: RecordedRelease) -> Measurement:
-    noise = release.measurement
-    if not isinstance(noise, Gaussian | Laplace) or np.iscomplexobj(release.released):
-        raise ValueError(f"no density is known of {release.mechanism} ({release.where})")
-    return noise
-
-
-def _ratio(own: RecordedRelease, other: RecordedRelease) -> float:
-    noise = _known(own)
-    ours, theirs = (
-        (np.asarray(own.released) - np.asarray(one.value)) * own.weight / noise.scale
-        for one in (own, other)
-    )
-    return float(_log_ratios(noise, ours, theirs).sum())
-
-
-def _log_ratios(noise: Measurement, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Return the logarithms of density ratios of releases minus either value, in units of noise."""
-    if isinstance(noise, Gaussian):
-        return (theirs**2 - ours**2) / 2.0
-    return np.abs(theirs) - np.abs(ours)
 
 
 def _moved(one: Any, other: Any) -> np.ndarray:

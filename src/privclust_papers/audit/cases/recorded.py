@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privclust_audit.black_box import vectorised
-from privclust_audit.inside import ReleasedRatio
+from privclust_audit.inside import released_law
 from privclust_papers.audit.cases.audit_case import AuditCase
 
 
@@ -21,7 +21,7 @@ class RecordedFit(AuditCase):
     n_fits = 3
 
     def __init__(self) -> None:
-        self.law = ReleasedRatio(self.fit, self.data, self.neighbour).law(self.n_fits)
+        self.law = released_law(self.fit, self.data, self.neighbour, self.n_fits)
 
     def fit(self, data, rng):
         raise NotImplementedError
