@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING
@@ -221,26 +221,15 @@ def _callable(name: str, signature: str, n_arguments: int) -> Callable:
 
 def _object(name: str):
     """Return the object MODULE:NAME; NAME may have dots."""
-    module_name, colon, path = name.partition(":")
-    if not colon or not module_name or not path:
+    module, _, path = name.partition(":")
+    if not module or not path:
         raise ValueError(
             f"{name}: must be of the form MODULE:NAME, such as package.module:function"
         )
     try:
-        thing = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise ValueError(f"{name}: importing {module_name} failed ({error})") from error
-        raise ValueError(f"{name}: there is no module {error.name}") from None
+        return pkgutil.resolve_name(name)
     except Exception as error:  # importing a module may raise anything
-        raise ValueError(
-            f"{name}: importing {module_name} failed ({type(error).__name__}: {error})"
-        ) from error
-    for part in path.split("."):
-        if not hasattr(thing, part):
-            raise ValueError(f"{name}: module {module_name} has no {path}")
-        thing = getattr(thing, part)
-    return thing
+        raise ValueError(f"{name}: not found ({type(error).__name__}: {error})") from error
 
 
 def _kind(value) -> str:

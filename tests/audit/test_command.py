@@ -105,10 +105,19 @@ def test_data_come_from_files_or_objects(run):
     ("arguments", "reason"),
     [
         (("attacked",), "attacked: must be of the form MODULE:NAME"),
-        (("attackde:half",), "attackde:half: there is no module attackde"),
-        (("attacked.sub:half",), "attacked.sub:half: there is no module attacked.sub"),
-        (("attacked:haff",), "attacked:haff: module attacked has no haff"),
-        (("broken_module:f",), "importing broken_module failed (AttributeError"),
+        (
+            ("attackde:half",),
+            "attackde:half: not found (ModuleNotFoundError: No module named 'attackde')",
+        ),
+        (
+            ("attacked.sub:half",),
+            "attacked.sub:half: not found (ModuleNotFoundError: No module named 'attacked.sub'",
+        ),
+        (
+            ("attacked:haff",),
+            "attacked:haff: not found (AttributeError: module 'attacked' has no attribute 'haff'",
+        ),
+        (("broken_module:f",), "broken_module:f: not found (AttributeError: module 'numpy' has no"),
         (
             ("attacked:pair",),
             "attacked:pair: must be callable as (data, rng), got tuple of length 2",
