@@ -29,19 +29,13 @@ def audit_trial(
     return TrialData(np.zeros((1, 1)), None, SOURCE, extra={"cost": float(point["cost"])})
 
 
-def fit_audit(
-    estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
-) -> dict[str, np.ndarray]:
-    """Attack one case, of a class of `AuditCase`, with the trial's noise stream."""
-    return fit_case(estimator(**params), data, streams)
-
-
 def fit_audit_anytime(
     estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams
 ) -> dict[str, np.ndarray]:
-    """Attack one case as `fit_audit`, with early stopping; ``draws`` is the number of runs.
+    """Attack one case, of a class of `AuditCase`, with the trial's noise stream and early stopping.
 
-    The error probability of each single verdict is at most 5 %, for any stopping time.
+    The output ``draws`` is the number of runs. The error probability of each single verdict is at
+    most 5 %, for any stopping time.
     """
     return fit_case(estimator(**params), data, streams, stopping="anytime")
 

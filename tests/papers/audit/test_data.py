@@ -75,7 +75,7 @@ def audited(name, cost=0.001, seed=3):
     data = audits.audit_trial(point, 0, streams(point), None)
     estimator = load_object(CONFIG["methods"][name]["class"])
     params = METHODS[name].get("params", {})
-    return audits.fit_audit(estimator, params, data, streams(point, name, seed))
+    return audits.fit_case(estimator(**params), data, streams(point, name, seed))
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -192,7 +192,7 @@ def test_a_mixture_needs_rows_to_test_on(dataset):
 
 @pytest.mark.parametrize(("scale", "convicted"), [(2.0, False), (0.5, True)])
 def test_the_audit_convicts_too_little_noise(scale, convicted):
-    from privclust_papers.audit.data import fit_audit
+    from privclust_papers.audit.data import fit_case
     from privclust_papers.pipeline.runner import TrialData
 
     params = {
@@ -204,7 +204,7 @@ def test_the_audit_convicts_too_little_noise(scale, convicted):
     }
     data = TrialData(np.zeros((1, 1)), None, "worst pairs", extra={"cost": 0.01})
     streams = TrialStreams({**SPEC, "method": {"name": "mine"}}, {"cost": 0.01}, 0)
-    found = fit_audit(OwnMethod, params, data, streams)
+    found = fit_case(OwnMethod(**params), data, streams)
     assert (found["verdict"] == 1) == convicted
 
 
