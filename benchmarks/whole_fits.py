@@ -18,7 +18,7 @@ from scratch import write_into
 
 from privclust_audit.black_box import audit_mechanism
 from privclust_audit.inside import released_law
-from privclust_papers.audit.cases.recorded import RecordedFit
+from privclust_papers.audit.cases.audit_case import RecordedFit
 from privclust_papers.settings.config import load_yaml
 from privclust_papers.settings.dotted import load_object
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from privclust_audit.black_box import vectorised
+from privclust_audit.inside import released_law
 
 N_PUBLIC = 20
 """Public images of PrivateMail's cases."""
@@ -60,6 +61,27 @@ class AuditCase(Claim):
         return max(self.least_draws, round(cost * self.draws))
 
 
+class RecordedFit(AuditCase):
+    """A fit, attacked by all its releases, that change by independent amounts.
+
+    The output is the log-likelihood ratio of all its releases, drawn from the distribution recorded
+    in a few fits. A subclass has `fit`, and a pair that attains the sensitivity of each release.
+    """
+
+    least_draws = 200_000
+    statistic = staticmethod(vectorised("released_ratio", lambda outputs: outputs))
+    n_fits = 3
+
+    def __init__(self) -> None:
+        self.law = released_law(self.fit, self.data, self.neighbour, self.n_fits)
+
+    def fit(self, data, rng):
+        raise NotImplementedError
+
+    def many(self, data, rng, n):
+        return self.law.many(data, rng, n)
+
+
 def along(direction) -> Callable:
     """Return the projection on a direction: the likelihood ratio for equal Gaussian noise.
 
@@ -95,3 +117,15 @@ def public_features() -> np.ndarray:
     """Return features of public images, of norm 1, the same for all cases."""
     X = np.random.default_rng(0).normal(size=(N_PUBLIC, 3))
     return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def two_crowds(n_rows: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+    """Return as many rows at 1 as at -1, and the same rows with one moved from 1 to -1.
+
+    With many rows the clusters stay in place despite the noise, so that the row has the same effect
+    in every round.
+    """
+    rows = np.repeat([[1.0], [-1.0]], n_rows, axis=0)
+    other = rows.copy()
+    other[0] = -1.0
+    return rows, other

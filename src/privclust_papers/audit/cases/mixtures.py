@@ -16,8 +16,13 @@ from privclust.privacy import Neighbours, Sensitivity
 from privclust.privacy.groups import Groups, by_size
 from privclust.privacy.measurements import Gamma, Gaussian, Wishart
 from privclust_audit.black_box import vectorised
-from privclust_papers.audit.cases.audit_case import AuditCase, along, repeated
-from privclust_papers.audit.cases.recorded import RecordedFit, two_crowds
+from privclust_papers.audit.cases.audit_case import (
+    AuditCase,
+    RecordedFit,
+    along,
+    repeated,
+    two_crowds,
+)
 
 _ROWS = 100  # of an end-to-end fit: enough for an accurate mean, to undo the plug-in
 _NARROW = 1e-4  # variances so small that responsibilities are 0 or 1

@@ -24,8 +24,7 @@ from privclust.subspaces import (
     result_distances,
 )
 from privclust_audit.black_box import vectorised
-from privclust_papers.audit.cases.audit_case import AuditCase, along, repeated
-from privclust_papers.audit.cases.recorded import RecordedFit
+from privclust_papers.audit.cases.audit_case import AuditCase, RecordedFit, along, repeated
 
 _AXES = np.eye(2)
 _SPREAD = 1e-3  # of results about the most central one, in radians
