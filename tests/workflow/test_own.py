@@ -1,4 +1,4 @@
-"""docs/own.md, executed: a method and data of one's own, and what is said of wrong ones."""
+"""docs/own.md, executed: a method of one's own, and what is said of wrong ones."""
 
 import copy
 import re
@@ -77,16 +77,6 @@ def test_a_method_of_ones_own_shares_data_and_reference(followed):
     assert counts["one_round"] == counts["lloyd"] == counts["dplloyd_uniform"]
 
 
-def test_own_data_have_their_panels(followed):
-    kmeans = table(followed, "targets/visits_kmeans/visits_kmeans.csv")
-    best = kmeans[(kmeans["method"] == "compressive") & (kmeans["epsilon"] == 10.0)]
-    assert best.loc[best["metric"] == "relative_sse", "median"].item() < 1.05
-    mixture = table(followed, "targets/visits_mixture/visits_mixture.csv").set_index(
-        ["method", "epsilon"]
-    )
-    assert mixture.loc[("adaptive", 10.0), "loss"] < mixture.loc[("gaussian", 10.0), "loss"]
-
-
 def test_what_was_done_stays_done(followed):
     assert followed.planned() == {}
     followed.edit("my_package.py", "One round of noisy", "One round of slightly noisy")
@@ -95,18 +85,6 @@ def test_what_was_done_stays_done(followed):
     assert (planned["fit"], planned["evaluate"]) == (1, 2)
     followed.edit("my_package.py", "slightly noisy", "noisy")
     assert followed.planned() == {}
-
-
-def test_reading_own_data_is_among_the_costs(followed):
-    followed.run("--cores", "1", "costs")
-    costs = table(followed, "costs.csv")
-    assert costs.loc[costs["name"] == "read_own", "jobs"].item() == 1
-
-
-def test_rows_outside_the_box_are_told_in_the_panels(followed):
-    trials = table(followed, "own/visits_kmeans/trials.csv")
-    assert set(trials["rows"]) == {5000}
-    assert set(trials["rows_outside"]) == {0}
 
 
 def test_what_only_paper_effort_has_is_told(followed):
@@ -133,11 +111,6 @@ NO_FIT = (
     "'fit'; the class must have fit and, after it was called, cluster_centers_ or means_"
 )
 NO_TARGET = "config/my_methods.yaml: methods.one_round.targets: got 'ckm_fig9'; it must be one of "
-NO_FILE = "config/my_data.yaml: data.visits.file: got 'visit.csv'; there is no such file"
-NO_BOX = (
-    "config/my_data.yaml: data.visits.bounds: got 180 and -180; the first must be a finite number "
-    "below the second"
-)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +118,6 @@ NO_BOX = (
     [
         ("my_package.py", "def fit", "def learn", NO_FIT),
         ("config/my_methods.yaml", "ckm_fig3: {}", "ckm_fig9: {}", NO_TARGET),
-        ("config/my_data.yaml", "visits.csv", "visit.csv", NO_FILE),
-        ("config/my_data.yaml", r"\[\[-180, -90\], \[180, 90\]\]", "[180, -180]", NO_BOX),
     ],
 )
 def test_messages_name_the_file_the_key_and_the_fault(followed, file, pattern, new, message):
@@ -159,15 +130,3 @@ def test_messages_name_the_file_the_key_and_the_fault(followed, file, pattern, n
     assert done.returncode != 0
     assert message in done.stdout
     assert "Traceback" not in done.stdout
-
-
-def test_a_line_that_is_no_number_ends_the_job_by_name(followed):
-    before = (followed.folder / "visits.csv").read_text()
-    lines = before.splitlines()
-    lines[7] = "13.4,north"
-    try:
-        (followed.folder / "visits.csv").write_text("\n".join(lines))
-        done = followed.run("--cores", "1", "data/own/visits.h5", check=False)
-    finally:
-        (followed.folder / "visits.csv").write_text(before)
-    assert "visits.csv: row 7, column 2 (latitude) is missing or no number" in done.stdout

@@ -87,9 +87,7 @@ or_stop(check_room, 10)
 # Naming each file fetches it, if the workflow is at an address.
 (SCHEMAS,) = {
     os.path.dirname(of_workflow(f"schemas/{name}.schema.yaml"))
-    for name in (
-        *("claims", "config", "datasets", "features", "my_data", "my_methods", "paper"),
-    )
+    for name in (*("claims", "config", "datasets", "features", "my_methods", "paper"),)
 }
 # Where results are taken from: it says nothing of what they are, so nothing else sees it.
 RESTORED_FROM = config.pop("restore", None)

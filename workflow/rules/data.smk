@@ -71,27 +71,3 @@ rule features:
         "Extracting the features {wildcards.features}"
     script:
         "../scripts/features.py"
-
-
-rule read_own:
-    input:
-        file=JOBS.own_file,
-        code=source_files(["privclust_papers.pipeline.user_table"]),
-        script=of_workflow("scripts/read_own.py"),
-    output:
-        dataset=layout.OWN,
-    log:
-        "logs/own/{own}.log",
-    benchmark:
-        "benchmarks/out/own/{own}.tsv"
-    conda:
-        "../envs/data.yaml"
-    resources:
-        mem_mb=JOBS.memory,
-        runtime=JOBS.runtime,
-    params:
-        spec=JOBS.own_spec,
-    message:
-        "Reading your data {wildcards.own}"
-    script:
-        "../scripts/read_own.py"

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from privclust.core import hdf5
 from privclust.features import (
     FeatureSet,
     extract_features,
@@ -19,8 +18,8 @@ from privclust.features import (
     weights_sha256,
 )
 from privclust.features.images import ImageList, take_images
-from privclust_papers.datasets.registry import DataError, damaged
-from privclust_papers.pipeline.feature_sets import FeatureEntry, GivenFeatures
+from privclust_papers.datasets.registry import DataError
+from privclust_papers.pipeline.feature_sets import FeatureEntry
 
 _CROP = 0.875  # part of an image's shorter side that `extract_features` keeps
 
@@ -101,39 +100,6 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
         for label in np.unique(y[members])[: entry.classes]:
             indices.append(members[y[members] == label][: entry.per_class[part]])
     return take_images({**arrays, "train": train}, np.sort(np.concatenate(indices)))
-
-
-def take_given(entry: GivenFeatures, path: str | os.PathLike[str]) -> FeatureSet:
-    """Read a user's features and write them as an artefact, an ``.h5`` file.
-
-    Raises a DataError if the file cannot be used, or leaves no sample for training or test.
-    """
-    try:
-        features = load_features(entry.file)
-    except hdf5.FileError as error:  # its advice would be to delete the user's file
-        where = f"features {entry.name}: {entry.file}"
-        raise damaged(where, "an artefact, but damaged or not of features") from error
-    except ValueError as error:
-        raise DataError(f"features {entry.name}: {error}") from None
-    train = _first_classes(features.y) if entry.split == "classes" else features.train
-    if train is None:
-        raise DataError(
-            f"features {entry.name}: {entry.file} has no array train",
-            "add one truth value a sample, or take split: classes",
-        )
-    if train.all() or not train.any():
-        raise DataError(f"features {entry.name}: {entry.file} has samples of one part only")
-    about = {**entry.spec(), "source": entry.name}
-    save_features(
-        path,
-        features.X,
-        features.y,
-        train=train,
-        names=features.names,
-        pixels=features.pixels,
-        about=about,
-    )
-    return load_features(path)
 
 
 def _first_classes(y: np.ndarray) -> np.ndarray:

@@ -66,28 +66,13 @@ class FeatureEntry:
         return cls(**{key: value for key, value in spec.items() if key != "weights"})
 
 
-@dataclass(frozen=True)
-class GivenFeatures:
-    """An entry of config/features.yaml for a user's features."""
-
-    name: str  # the entry's key
-    file: str  # .h5 or .npz, see `privclust.features.load_features`
-    split: str  # as in `FeatureEntry`; "images" needs an array ``train`` in the file
-
-    dataset = weights = None  # no images are read, no network is run
-
-    def spec(self) -> dict[str, Any]:
-        """Return all settings of the features besides the file's content, as JSON values."""
-        return asdict(self)
-
-
 def load_feature_sets(
     path: str | os.PathLike[str],
     schema: str | os.PathLike[str],
     datasets: Iterable[str],
     datasets_path: str | os.PathLike[str],
     model: str | None = None,
-) -> dict[str, FeatureEntry | GivenFeatures]:
+) -> dict[str, FeatureEntry]:
     """Return the feature sets of config/features.yaml, after validation.
 
     `datasets` are the names of all data sets, `datasets_path` the file that defines them; `model`,
@@ -102,16 +87,13 @@ def load_feature_sets(
                 f"{path}: got the name {name!r}; it must be a name that no data set has "
                 f"(see {datasets_path})"
             )
-        if "file" not in entry and entry["dataset"] not in names:
+        if entry["dataset"] not in names:
             raise ConfigError(
                 f"{path}: {name}.dataset: got {entry['dataset']!r}; it must be one of "
                 f"{', '.join(names)} (defined in {datasets_path})"
             )
-    sets: dict[str, FeatureEntry | GivenFeatures] = {}
+    sets: dict[str, FeatureEntry] = {}
     for name, entry in entries.items():
-        if "file" in entry:
-            sets[name] = GivenFeatures(name=name, **entry)
-            continue
         extracted = FeatureEntry(name=name, **entry)
         sets[name] = extracted if model is None else replace(extracted, model=model)
         if sets[name].weights not in (None, *names):
@@ -122,13 +104,9 @@ def load_feature_sets(
     return sets
 
 
-def other_networks(entries: Iterable[FeatureEntry | GivenFeatures]) -> str:
+def other_networks(entries: Iterable[FeatureEntry]) -> str:
     """Return in words which networks replace the paper's; empty if none does."""
-    others = [
-        entry
-        for entry in entries
-        if isinstance(entry, FeatureEntry) and entry.published not in (None, entry.network)
-    ]
+    others = [entry for entry in entries if entry.published not in (None, entry.network)]
     ours, published = (
         " and ".join(dict.fromkeys(getattr(entry, name) for entry in others))
         for name in ("network", "published")

@@ -60,7 +60,6 @@ class Jobs:
             "effort": [plan.effort],
             "dataset": plan.datasets,
             "features": plan.features,
-            "own": plan.own_data,
             "paper": plan.papers,
             "experiment": plan.experiments,
             "batch": {batch for e in plan.experiments.values() for batch in e.batches},
@@ -130,9 +129,8 @@ class Jobs:
         return source_files([dataset.reader, *parts, *substitute])
 
     def images(self, wildcards: Wildcards) -> str:
-        """Return the input of features: a prepared set of images, or a user's file."""
-        entry = self.plan.features[wildcards.features]
-        return layout.PREPARED.format(dataset=entry.dataset) if entry.dataset else entry.file
+        """Return the input of features: a prepared set of images."""
+        return layout.PREPARED.format(dataset=self.plan.features[wildcards.features].dataset)
 
     def weights(self, wildcards: Wildcards) -> str | list[str]:
         """Return the folder of the network's weights, if they are fetched."""
@@ -142,24 +140,15 @@ class Jobs:
     def features_spec(self, wildcards: Wildcards) -> str:
         return canonical_json(self.plan.features[wildcards.features].spec())
 
-    def own_file(self, wildcards: Wildcards) -> str:
-        return self.plan.own_data[wildcards.own].file
-
-    def own_spec(self, wildcards: Wildcards) -> str:
-        return canonical_json(self.plan.own_data[wildcards.own].spec())
-
     def data_file(self, name: str) -> str:
         """Return the input file of experiments with ``dataset`` `name`."""
         return self._data_stages(name)[-1]
 
     def _data_stages(self, name: str) -> list[str]:
         """Return a data file and its intermediate files, in the order of their creation."""
-        if name in self.plan.own_data:
-            return [layout.OWN.format(own=name)]
         features = self.plan.features.get(name)
         source = name if features is None else features.dataset
-        patterns = (layout.RAW, layout.PREPARED) if source else ()
-        stages = [pattern.format(dataset=source) for pattern in patterns]
+        stages = [pattern.format(dataset=source) for pattern in (layout.RAW, layout.PREPARED)]
         if features and features.weights:
             stages.append(layout.RAW.format(dataset=features.weights))
         return stages if features is None else [*stages, layout.FEATURES.format(features=name)]
@@ -355,7 +344,7 @@ class Jobs:
             "experiments": {name: _settings_of(e) for name, e in plan.experiments.items()},
             "datasets": {name: _words_on(dataset) for name, dataset in plan.datasets.items()},
             "features": {
-                name: asdict(entry) | {"network": getattr(entry, "network", None)}
+                name: asdict(entry) | {"network": entry.network}
                 for name, entry in plan.features.items()
             },
             "changed": self.changed,

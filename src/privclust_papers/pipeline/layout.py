@@ -6,7 +6,6 @@ Patterns are outputs of the workflow's rules, and inputs of other rules.
 RAW = "data/raw/{dataset}"
 PREPARED = "data/prepared/{dataset}.h5"
 FEATURES = "data/features/{features}.h5"
-OWN = "data/own/{own}.h5"
 
 RESULTS = "results/{effort}"
 VERDICTS = f"{RESULTS}/verdicts.csv"

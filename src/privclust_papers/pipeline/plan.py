@@ -14,20 +14,10 @@ from typing import Any
 from privclust_papers.datasets.fetch import resolve_mirror
 from privclust_papers.datasets.registry import DataError, Dataset, load_datasets
 from privclust_papers.pipeline.experiment import Experiment, experiments_of
-from privclust_papers.pipeline.feature_sets import (
-    FeatureEntry,
-    GivenFeatures,
-    load_feature_sets,
-    other_networks,
-)
+from privclust_papers.pipeline.feature_sets import FeatureEntry, load_feature_sets, other_networks
 from privclust_papers.pipeline.project_files import SETTINGS
 from privclust_papers.pipeline.sources import source_files
-from privclust_papers.pipeline.user_config import (
-    OwnData,
-    join_own_methods,
-    load_own_data,
-    paper_of_own_data,
-)
+from privclust_papers.pipeline.user_config import join_own_methods
 from privclust_papers.settings.config import ConfigError, load_validated, load_yaml, validate
 
 DEFAULT_MIRROR = "../shared/data"
@@ -72,17 +62,16 @@ class Plan:
     mirror: Path | None  # searched for data before any address
     substitutes: bool
     datasets: dict[str, Dataset]
-    features: dict[str, FeatureEntry | GivenFeatures]
+    features: dict[str, FeatureEntry]
     papers: dict[str, dict[str, str]]  # title, citation and config file of each
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
-    own_data: dict[str, OwnData] = field(default_factory=dict)  # of the user
     own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
     quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
     kinds: dict[str, dict[str, str]] = field(default_factory=dict)  # of quantities, by paper
     budgets: dict[str, float] = field(default_factory=dict)  # CPU seconds at this effort, by paper
     elsewhere: tuple[str, ...] = ()  # targets only of the other effort
-    notices: tuple[str, ...] = ()  # requests of the user's files that this effort does not have
+    notices: tuple[str, ...] = ()  # on a user's methods that this run leaves out of a panel
 
     def beside(self, name: str) -> dict[str, str]:
         """Return the existing files of a name in the papers' folders, by paper."""
@@ -156,10 +145,6 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
     files = [str(Path(paper, PAPER)) for paper in config["papers"]]
     documents = [(path, load_validated(path, folder / "paper.schema.yaml")) for path in files]
-    own_data, template = load_own_data(config["my_data"], folder)
-    own_paper = paper_of_own_data(own_data, template, folder)
-    if own_paper:
-        documents.append((template, own_paper))
     own_claims = join_own_methods([d for _, d in documents], config["my_methods"], folder)
     papers, experiments, targets = {}, {}, {}
     elsewhere: dict[str, Target] = {}
@@ -180,18 +165,17 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         config["datasets"],
         config["features_model"],
     )
-    used = _data_used(experiments, datasets, features, own_data, config)
+    used = _data_used(experiments, datasets, features, config)
     extracted = {name: features[name] for name in sorted(used & features.keys())}
-    of_images = {entry.dataset for entry in extracted.values() if entry.dataset}
+    of_images = {entry.dataset for entry in extracted.values()}
     of_networks = {entry.weights for entry in extracted.values() if entry.weights}
-    read = used - features.keys() - own_data.keys() | of_images | of_networks
+    read = used - features.keys() | of_images | of_networks
     return Plan(
         effort=config["effort"],
         mirror=mirror,
         substitutes=config["substitutes"],
         datasets={name: datasets[name] for name in sorted(read)},
         features=extracted,
-        own_data=own_data,
         own_claims=own_claims,
         papers=papers,
         quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
@@ -204,14 +188,19 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         experiments=experiments,
         targets={name: _titled(t, experiments, features) for name, t in targets.items()},
         elsewhere=tuple(sorted(elsewhere)),
-        notices=_notices(elsewhere, own_paper, config),
+        notices=tuple(
+            f"{config['my_methods']}: methods.{method}.targets.{name}: left out of this run: "
+            f"{only_at_paper_effort(name)}"
+            for name, target in sorted(elsewhere.items())
+            for method in target.own
+        ),
     )
 
 
 def _titled(
     target: Target,
     experiments: Mapping[str, Experiment],
-    features: Mapping[str, FeatureEntry | GivenFeatures],
+    features: Mapping[str, FeatureEntry],
 ) -> Target:
     """Return a target with a note in its title on networks that replace the paper's."""
     read = dict.fromkeys(experiments[name].dataset for name in target.experiments)
@@ -227,39 +216,15 @@ def only_at_paper_effort(target: str) -> str:
     )
 
 
-def _notices(
-    elsewhere: Mapping[str, Target], own_paper: Mapping[str, Any] | None, config: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Return notes on entries of the user that this run leaves out, without a panel."""
-    of_methods = [
-        f"{config['my_methods']}: methods.{method}.targets.{name}: left out of this run: "
-        f"{only_at_paper_effort(name)}"
-        for name, target in sorted(elsewhere.items())
-        for method in target.own
-    ]
-    of_data = [
-        f"{config['my_data']}: a panel is left out of this run: {only_at_paper_effort(name)}"
-        for name in sorted(elsewhere.keys() & (own_paper or {}).get("targets", {}).keys())
-    ]
-    return (*of_methods, *of_data)
-
-
 def _data_used(
     experiments: Mapping[str, Experiment],
     datasets: Mapping[str, Dataset],
-    features: Mapping[str, FeatureEntry | GivenFeatures],
-    own_data: Mapping[str, OwnData],
+    features: Mapping[str, FeatureEntry],
     config: Mapping[str, Any],
 ) -> set[str]:
     """Return the data sets and features of experiments, or raise if one is undefined."""
-    for name in own_data:
-        if name in datasets or name in features:
-            raise ConfigError(
-                f"{config['my_data']}: data: got the name {name!r}; it must be a name that is in "
-                f"neither {config['datasets']} nor {config['features']}"
-            )
     used = {e.name: e.dataset for e in experiments.values() if e.dataset}
-    defined = sorted({*datasets, *features, *own_data})
+    defined = sorted({*datasets, *features})
     for name, dataset in used.items():
         if dataset not in defined:
             raise ConfigError(

@@ -1,98 +1,18 @@
-"""A user's methods and data, added to the papers before a run is planned.
+"""A user's methods, added to the papers before a run is planned.
 
 config/my_methods.yaml adds a class to the experiments of any target, and a class with a claimed
-guarantee to the audit. config/my_data.yaml creates an additional paper from a template, with one
-copy of its experiments and targets per data set.
+guarantee to the audit.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from privclust_papers.pipeline.words import OWN_CLAIM
 from privclust_papers.settings.config import ConfigError, load_validated, load_yaml, validate
 from privclust_papers.settings.dotted import load_object
-
-_LARGEST_BOUND = 1e100
-
-
-@dataclass(frozen=True)
-class OwnData:
-    """A user's data set: an entry of config/my_data.yaml."""
-
-    name: str
-    file: str
-    low: float | tuple[float, ...]  # low and high: bounds known without the data
-    high: float | tuple[float, ...]
-    n_clusters: int
-    columns: tuple[str, ...] | None  # of a table with named columns; None for all
-
-    def spec(self) -> dict[str, Any]:
-        """Return all settings of the prepared rows besides the file's content, as JSON values."""
-        return asdict(self)
-
-
-def load_own_data(path: str, schemas: Path) -> tuple[dict[str, OwnData], str]:
-    """Return the data sets of config/my_data.yaml, and the path of the template for panels."""
-    document = load_validated(path, schemas / "my_data.schema.yaml")
-    datasets = {}
-    for name, entry in document["data"].items():
-        where = f"{path}: data.{name}"
-        if not Path(entry["file"]).is_file():
-            raise ConfigError(f"{where}.file: got {entry['file']!r}; there is no such file")
-        low, high = entry["bounds"]
-        _check_box(low, high, f"{where}.bounds")
-        low, high = (tuple(end) if isinstance(end, list) else end for end in (low, high))
-        columns = tuple(entry.get("columns") or ()) or None
-        datasets[name] = OwnData(name, entry["file"], low, high, entry["n_clusters"], columns)
-    return datasets, document["panels"]
-
-
-def _check_box(low, high, where: str) -> None:
-    corners = [corner if isinstance(corner, list) else [corner] for corner in (low, high)]
-    if isinstance(low, list) != isinstance(high, list) or len(corners[0]) != len(corners[1]):
-        raise ConfigError(
-            f"{where}: got {[low, high]}; it must be two numbers, or two lists of the same length"
-        )
-    for least, most in zip(*corners, strict=True):
-        # a comparison with NaN is false
-        if not -_LARGEST_BOUND <= least < most <= _LARGEST_BOUND:
-            raise ConfigError(
-                f"{where}: got {least} and {most}; the first must be a finite number below the "
-                "second"
-            )
-
-
-def paper_of_own_data(
-    data: Mapping[str, OwnData], template: str, schemas: Path
-) -> dict[str, Any] | None:
-    """Return a paper with a copy of the template's experiments for each data set, if any.
-
-    The template is a config of a paper. Names of experiments and targets are prefixed by the name
-    of the data set; each grid gets its number of clusters.
-    """
-    if not data:
-        return None
-    document = load_validated(template, schemas / "paper.schema.yaml")
-    experiments, targets = {}, {}
-    for name, dataset in data.items():
-        for key, entry in document["experiments"].items():
-            experiment = copy.deepcopy(entry) | {"dataset": name}
-            for settings in experiment["effort"].values():
-                grids = settings.get("grid", [{}])
-                settings["grid"] = [{**part, "n_clusters": dataset.n_clusters} for part in grids]
-            experiments[f"{name}_{key}"] = experiment
-        for key, entry in document["targets"].items():
-            targets[f"{name}_{key}"] = {
-                **entry,
-                "title": f"{entry['title']}: {name}",
-                "experiments": [f"{name}_{experiment}" for experiment in entry["experiments"]],
-            }
-    return {**document, "experiments": experiments, "targets": targets}
 
 
 def join_own_methods(

@@ -32,7 +32,6 @@ from privclust_papers.report.run_records import (
     is_code,
     kind_of,
     made_from,
-    own_data,
     read_content,
 )
 from privclust_papers.settings.config import ConfigError
@@ -62,14 +61,12 @@ def write_archive(
     members = _members(config, jobs)
     receipts = {name: read_receipt(layout.RAW.format(dataset=name)) for name in plan.datasets}
     substitutes = [name for name, receipt in receipts.items() if receipt.is_substitute]
-    own = own_data(jobs, members)
     if config.get("artefacts"):
         folders = {layout.RAW.format(dataset=name): receipts[name] for name in receipts}
         of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
-        left_out = made_from(jobs, of_others) | own
-        members |= _artefacts(jobs, left_out, folders.keys() - of_others)
-    digests = _digests(jobs, members.keys() | own)
-    members[JOBS] = _jobs_text(plan.effort, substitutes, digests, jobs, own).encode()
+        members |= _artefacts(jobs, made_from(jobs, of_others), folders.keys() - of_others)
+    digests = _digests(jobs, members)
+    members[JOBS] = _jobs_text(plan.effort, substitutes, digests, jobs).encode()
     project = tomllib.loads(members["pyproject.toml"].decode())["project"]
     project["version"] = privclust.__version__
     members[METADATA] = describe(plan, jobs, project, members, digests, receipts).encode()
@@ -122,31 +119,22 @@ def _artefacts(
     return {name: read_content(name) for name in names}
 
 
-def _digests(jobs: Iterable[Job], excluded: Collection[str]) -> dict[str, str]:
-    """Return the SHA-256 of outputs, after checking all artefacts against their own digests.
-
-    A checksum of a user's own data, or of deterministic results from them, would allow anybody to
-    test a guess of the data.
-    """
+def _digests(jobs: Iterable[Job], members: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of outputs, after checking all artefacts against their own digests."""
     outputs = sorted(name for job in jobs for name in job.outputs)
     for name in outputs:
         if name.endswith(".h5"):
             artefacts.read(name, kind_of(name))
-    outside = [name for name in outputs if name not in excluded and not Path(name).is_dir()]
+    outside = [name for name in outputs if name not in members and not Path(name).is_dir()]
     return {name: hashlib.sha256(read_content(name)).hexdigest() for name in outside}
 
 
 def _jobs_text(
-    effort: str,
-    substitutes: list[str],
-    digests: Mapping[str, str],
-    jobs: Iterable[Job],
-    own: set[str],
+    effort: str, substitutes: list[str], digests: Mapping[str, str], jobs: Iterable[Job]
 ) -> str:
     """Return the jobs as JSON, one line per job.
 
-    Snakemake's records have checksums of inputs. They are left out for jobs that use a user's own
-    data or a path of the machine.
+    Snakemake's records are left out for jobs that use a path of the machine.
     """
     lines = []
     for job in jobs:
@@ -158,7 +146,7 @@ def _jobs_text(
             "start": job.start,
             "end": job.end,
             "cpu_s": job.cpu_s,
-            "record": {} if is_far or not own.isdisjoint(job.outputs) else job.record,
+            "record": {} if is_far else job.record,
         }
         lines.append(json.dumps(entry, sort_keys=True))
     head = json.dumps({"effort": effort, "substitutes": substitutes, "digests": digests})

@@ -21,10 +21,10 @@ from privclust_papers.pipeline.artefacts import read_table
 PREFIX = "cost "  # start of the log line with a job's record
 RUNS = "snakemake.jsonl"  # in the folder of an effort's logs: one line per run of Snakemake
 OVERHEAD_LIMIT = 0.10  # of the CPU time at paper effort; short jobs are mostly overhead
-_WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/", "data/own/")
+_WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/")
 _RUN_TIMES = ["planning_s", "planning_cpu_s", "cpu_s", "children_cpu_s"]
 _RUN_COLUMNS = ["started", "ended", "cores", *_RUN_TIMES]
-_DATA_LOGS = {"fetch": "fetch", "prepare": "prepare", "features": "features", "read_own": "own"}
+_DATA_LOGS = ("fetch", "prepare", "features")
 
 
 class CostError(Exception):
@@ -83,7 +83,7 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
     Raises a CostError if the page has no record, or no finished run of Snakemake made it.
     """
     folder = Path(folder)
-    logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS.values())]
+    logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS)]
     records = {}
     for path in (path for log in logs for path in sorted(log.rglob("*.log"))):
         record = read_cost(path)

@@ -25,10 +25,6 @@ _LEFT_OUT = (
     "Data sets, and HDF5 artefacts that are not in the crate, are listed with their checksums; the "
     "workflow in the crate makes them again."
 )
-_OWN = (
-    " The user's own data, and artefacts made from them, are listed without checksum and size. "
-    "Tables, figures and the page contain exact scores of these data, so they are not private."
-)
 
 
 def describe(
@@ -42,8 +38,8 @@ def describe(
     """Return the text of ``ro-crate-metadata.json``: JSON-LD, with entities and keys sorted.
 
     `project` is the table ``project`` of pyproject.toml, with the version. `members` has each file
-    in the crate by its path, `digests` the SHA-256 of the files outside that anybody may know,
-    `receipts` those of the data sets by name.
+    in the crate by its path, `digests` the SHA-256 of the outputs outside, `receipts` those of the
+    data sets by name.
     """
     folders = {layout.RAW.format(dataset=name): name for name in plan.datasets}
     named = {name for job in jobs for name in _data_of(job)} - members.keys() - folders.keys()
@@ -54,7 +50,7 @@ def describe(
         *(_dataset(plan.datasets[name], f, receipts[name]) for f, name in folders.items()),
         *(_action(job, members) for job in jobs),
     ]
-    entities += _root(plan, jobs, project, entities, receipts, named - digests.keys())
+    entities += _root(plan, jobs, project, entities, receipts)
     document = {"@context": _CONTEXTS, "@graph": sorted(entities, key=lambda e: e["@id"])}
     return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -130,7 +126,6 @@ def _root(
     project: Mapping[str, Any],
     entities: list[dict[str, Any]],
     receipts: Mapping[str, Receipt],
-    own: Collection[str],
 ) -> list[dict[str, Any]]:
     """Return the crate itself, with a note on substitutes of data sets, its licence and author."""
     titles = "; ".join(paper["title"] for paper in plan.papers.values())
@@ -151,8 +146,7 @@ def _root(
             "./",
             "Dataset",
             name=f"{project['name']} {project['version']}, {plan.effort} effort",
-            description=f"Reproduction of: {titles}. {_LEFT_OUT}{_OWN * bool(own)}"
-            f"{substitutes * bool(replaced)}",
+            description=f"Reproduction of: {titles}. {_LEFT_OUT}{substitutes * bool(replaced)}",
             datePublished=_iso(max(job.end for job in jobs)),
             license={"@id": licence},
             author={"@id": "#authors"},

@@ -305,7 +305,7 @@ def _job(entry: Mapping[str, Any]) -> Job:
 def _makers(effort: str, jobs: Iterable[Job], sums: Mapping[str, str]) -> dict[str, Job]:
     """Return the job of each output; raise if an output has several, or a result none."""
     makers: dict[str, Job] = {}
-    places = (f"results/{effort}/", _FETCHED, PREPARED, FEATURES, "data/own/")
+    places = (f"results/{effort}/", _FETCHED, PREPARED, FEATURES)
     for job in jobs:
         for name in job.outputs:
             if not safe_name(name) or not name.startswith(places) or name in makers:

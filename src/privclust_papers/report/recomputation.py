@@ -17,13 +17,7 @@ import yaml
 from privclust.core.printable import excerpt
 from privclust_papers.datasets.fetch import resolve_mirror
 from privclust_papers.pipeline.plan import DEFAULT_MIRROR
-from privclust_papers.pipeline.project_files import (
-    CITATION,
-    CONFIG,
-    WORKFLOW,
-    config_files,
-    own_data_files,
-)
+from privclust_papers.pipeline.project_files import CITATION, CONFIG, WORKFLOW, config_files
 from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, safe_name
 from privclust_papers.report.restoration import date_outputs, place
 from privclust_papers.report.run_records import Job
@@ -58,11 +52,6 @@ def check_project(crate: Crate) -> dict[str, Any]:
         if here != crate.sums.get(name, ""):
             named = f"its {CONFIG} names {excerpt(repr(name))}"
             raise crate.error(f"{named}, which differs between the crate and this folder")
-    if absent := [n for n in own_data_files(".", config) if not Path(n).is_file()]:
-        raise crate.error(
-            f"needs data that are not here ({excerpt(absent[0])}); put them at the path that the "
-            "run's settings name"
-        )
     if config["effort"] != crate.effort:
         raise crate.error("states two different efforts")
     return config
@@ -132,23 +121,12 @@ def _run_snakemake(targets: list[str], scratch: Path) -> str:
 
 
 def _copy_project(crate: Crate, config: Mapping[str, Any], folder: Path, scratch: Path) -> None:
-    """Copy the declared files of the project, without a user's rows, and the run's settings."""
-    data = list(own_data_files(folder, config))
-    private = {(folder / name).resolve() for name in data}
+    """Copy the declared files of the project, and the run's settings."""
     # caches of compiled kernels included, but not those that another process is writing
     half_written = shutil.ignore_patterns("*.pyc.*", "*.nb?.tmp.*")
-
-    def left_out(within: str, names: list[str]) -> set[str]:
-        rows = {name for name in names if Path(within, name).resolve() in private}
-        return rows | half_written(within, names)
-
     for part in ("src", "workflow"):
-        shutil.copytree(folder / part, scratch / part, ignore=left_out)
+        shutil.copytree(folder / part, scratch / part, ignore=half_written)
     (scratch / "config").mkdir()
-    for name in data:  # private rows are not copied
-        if (folder / name).is_file() and not (scratch / name).exists():
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            (scratch / name).symlink_to((folder / name).resolve())
     for name in (CITATION, *crate.code, *config_files(folder, config)):
         source, target = folder / name, scratch / name
         if source.is_file() and not target.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,17 +79,6 @@ def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
         size = len(names)
         names.update(out for job in jobs if names.intersection(job.inputs) for out in job.outputs)
     return names
-
-
-def own_data(jobs: Iterable[Job], members: Collection[str]) -> set[str]:
-    """Return a user's own data and all files made from them.
-
-    Own data are inputs that no job made and that are not among an archive's `members`.
-    """
-    jobs = list(jobs)
-    makers = {output for job in jobs for output in job.outputs}
-    read = {name for job in jobs for name in job.inputs if not is_code(name)}
-    return made_from(jobs, read - makers - set(members))
 
 
 def is_code(name: str) -> bool:

@@ -43,7 +43,7 @@ class Draw:
     drawn: tuple[Job, ...]  # in the order of drawing
     needed: tuple[Job, ...]  # jobs before them, if their results are not in the crate
     too_long: tuple[Job, ...] = ()  # beyond the limit of time, with the jobs that they need
-    incomparable: tuple[Job, ...] = ()  # the page, fetched data, and the user's own data
+    incomparable: tuple[Job, ...] = ()  # the page, and fetched data
     seed: int = 0
     minutes: float = math.inf  # limit of CPU time
 

@@ -3,21 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import yaml
 
-from privclust.features import save_features
 from privclust.features._extract import small_pixels
 from privclust.features.images import UnreadableImagesError
 from privclust.synthetic.images import generate
 from privclust_papers.datasets.registry import DataError
 from privclust_papers.pipeline import artefacts
-from privclust_papers.pipeline.feature_extraction import extract_set, select_images, take_given
+from privclust_papers.pipeline.feature_extraction import extract_set, select_images
 from privclust_papers.pipeline.feature_sets import (
     FeatureEntry,
-    GivenFeatures,
     load_feature_sets,
     other_networks,
 )
@@ -78,11 +75,10 @@ def test_one_network_for_all_sets():
 
 def test_networks_that_stand_in_for_the_papers_are_named():
     theirs, with_head = (entry(published="ResNet-50"), entry(published="CGD"))
-    given = GivenFeatures("mine", "mine.npz", "classes")
-    assert other_networks([theirs, with_head, given]) == (
+    assert other_networks([theirs, with_head]) == (
         "features of EfficientNet-Lite0 in place of ResNet-50 and CGD"
     )
-    assert other_networks([entry(), given]) == ""
+    assert other_networks([entry()]) == ""
     same, other = (replace(e, model="resnet50") for e in (theirs, with_head))
     assert other_networks([same]) == ""
     assert other_networks([same, other]) == "features of ResNet-50 in place of CGD"
@@ -235,51 +231,3 @@ def test_spec_holds_every_setting_and_the_weights():
     assert spec["weights"].startswith("57934424")
     for key, value in (("size", 48), ("pixels", 3), ("classes", None), ("split", "classes")):
         assert FeatureEntry.from_spec(spec | {key: value}).spec() != spec
-
-
-def test_own_features_go_in_by_their_file(tmp_path):
-    own = tmp_path / "mine.npz"
-    X, y = np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2]
-    np.savez(own, X=X, y=y)
-    given = edited(tmp_path, lambda d: d.update(mine={"file": str(own), "split": "classes"}))
-    assert given["mine"] == GivenFeatures("mine", str(own), "classes")
-    assert given["mine"].dataset is None
-    found = take_given(given["mine"], tmp_path / "mine.h5")
-    np.testing.assert_array_equal(found.X, X)
-    assert found.train.tolist() == [True] * 4 + [False] * 2
-    assert found.about["source"] == "mine"
-    with pytest.raises(DataError, match=r"mine\.npz has no array train; add one truth value"):
-        take_given(GivenFeatures("mine", str(own), "images"), tmp_path / "mine.h5")
-    np.savez(own, X=X, y=y, train=np.ones(6, dtype=bool))
-    with pytest.raises(DataError, match="has samples of one part only"):
-        take_given(GivenFeatures("mine", str(own), "images"), tmp_path / "mine.h5")
-    np.savez(own, X=X * np.nan, y=y)
-    with pytest.raises(DataError, match=r"features mine: .*mine\.npz: X"):
-        take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "mine.h5")
-
-
-def test_damaged_features_of_a_user_are_not_deleted(tmp_path):
-    own = tmp_path / "mine.h5"
-    save_features(own, np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2])
-    with h5py.File(own, "r+") as file:
-        file["X"][0, 0] = 9
-    with pytest.raises(DataError, match=r"; replace the file by a whole copy$") as error:
-        take_given(GivenFeatures("mine", str(own), "classes"), tmp_path / "made.h5")
-    assert str(error.value).startswith(f"features mine: {own}: an artefact, but damaged or ")
-
-
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        (
-            {"file": "mine.csv", "split": "classes"},
-            'mine.file: got "mine.csv"; it must be the',
-        ),
-        ({"file": "mine.h5"}, "mine: the key 'split' is missing"),
-        ({"file": "mine.h5", "split": "images", "size": 96}, "mine: unknown key 'size'"),
-    ],
-)
-def test_bad_entry_of_own_features(tmp_path, entry, reason):
-    with pytest.raises(ConfigError) as error:
-        edited(tmp_path, lambda d: d.update(mine=entry))
-    assert reason in str(error.value)

@@ -28,17 +28,14 @@ def jobs_of(monkeypatch, tmp_path):
     """Answers on a run of a small paper, in an empty folder."""
     monkeypatch.syspath_prepend(ROOT / "tests/workflow")
 
-    def jobs(name="tiny", change=None, data=None, effort="quick", mirror=None):
+    def jobs(name="tiny", change=None, effort="quick", mirror=None):
         monkeypatch.chdir(ROOT)
         document = load_yaml(f"tests/workflow/{name}.yaml")
         for experiment in document["experiments"].values():
             experiment.update(change or {})
         (tmp_path / "paper.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
-        own = {"data": data or {}, "panels": "config/my_panels.yaml"}
-        (tmp_path / "my_data.yaml").write_text(yaml.safe_dump(own))
         config = load_yaml("config/config.yaml") | {
             "papers": [str(tmp_path)],
-            "my_data": str(tmp_path / "my_data.yaml"),
             "effort": effort,
             "mirror": mirror,
         }
@@ -48,12 +45,6 @@ def jobs_of(monkeypatch, tmp_path):
         return found
 
     return jobs
-
-
-@pytest.fixture
-def rows(tmp_path):
-    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
-    return {"rows": {"file": str(tmp_path / "rows.csv"), "bounds": [-5, 5], "n_clusters": 1}}
 
 
 def write(*files):
@@ -79,13 +70,12 @@ def test_rules_ask_for_what_is_answered(jobs_of):
     assert all(hasattr(layout, name) for name in outputs)
 
 
-def test_wildcards_are_names_of_the_run(jobs_of, rows):
+def test_wildcards_are_names_of_the_run(jobs_of):
     allowed = jobs_of().wildcard_constraints()
     assert allowed == {
         "effort": "quick",
         "dataset": "hopkins155",
         "features": "none",
-        "own": "none",
         "paper": "mtsc",
         "experiment": "mtsc_heat_map|mtsc_synthetic",
         "batch": "lsr|ssc",
@@ -94,7 +84,6 @@ def test_wildcards_are_names_of_the_run(jobs_of, rows):
         "shard": r"\d{4}",
     }
     assert jobs_of(effort="paper").wildcard_constraints()["effort"] == "paper"
-    assert jobs_of(data=rows).wildcard_constraints()["own"] == "rows"
 
 
 def test_memory_and_time_double_at_each_attempt(jobs_of):
@@ -105,17 +94,13 @@ def test_memory_and_time_double_at_each_attempt(jobs_of):
     assert [jobs.runtime(shared, attempt) for attempt in (1, 2, 3)] == [30, 60, 120]
 
 
-def test_data_go_from_raw_to_what_an_experiment_reads(jobs_of, rows):
-    jobs = jobs_of(change={"dataset": "cub200_quick"}, data=rows)
+def test_data_go_from_raw_to_what_an_experiment_reads(jobs_of):
+    jobs = jobs_of(change={"dataset": "cub200_quick"})
     images = ["data/raw/cub200", "data/prepared/cub200.h5"]
     assert jobs._data_stages("cub200") == images
     assert jobs._data_stages("cub200_quick") == [*images, "data/features/cub200_quick.h5"]
-    assert jobs._data_stages("rows") == ["data/own/rows.h5"]
     assert jobs.dataset(of(experiment="mtsc_synthetic")) == "data/features/cub200_quick.h5"
-    assert jobs.dataset(of(experiment="rows_kmeans")) == "data/own/rows.h5"
     assert jobs.images(of(features="cub200_quick")) == "data/prepared/cub200.h5"
-    assert jobs.own_file(of(own="rows")) == rows["rows"]["file"]
-    assert json.loads(jobs.own_spec(of(own="rows")))["n_clusters"] == 1
     assert json.loads(jobs.features_spec(of(features="cub200_quick")))["dataset"] == "cub200"
     assert jobs_of().dataset(of(experiment="mtsc_synthetic")) == []
 
@@ -226,14 +211,11 @@ def test_a_report_names_a_target_by_title_and_place(jobs_of):
     assert labels["in the paper"] == f"our own evidence, for {paper}: (y)"
 
 
-def test_rules_have_the_names_of_targets_and_papers(jobs_of, rows):
-    jobs = jobs_of(data=rows)
+def test_rules_have_the_names_of_targets_and_papers(jobs_of):
+    jobs = jobs_of()
     named = jobs.named_rules()
     assert named["mtsc_fig1"] == ["mtsc_fig1"]
     assert named["mtsc"] == ["mtsc_fig1", "mtsc_fig2"]
-    own = {name for name in jobs.plan.targets if name.startswith("rows_")}
-    assert own
-    assert {name for name, target in jobs.plan.targets.items() if target.paper != "mtsc"} == own
     assert named.keys() == {*jobs.plan.targets, *jobs.plan.papers}
 
 

@@ -124,7 +124,7 @@ def test_settings_of_a_run_are_told_without_local_paths():
         "seed": "7",
         "mirror": "/home/me/my data",
         "papers": ["config/papers/ckm", "/home/me/own"],
-        "my_data": "near/data.yaml",
+        "my_methods": "near/methods.yaml",
         "substitutes": "false",  # changes no result
         "effort": config["effort"],
     }
@@ -133,7 +133,7 @@ def test_settings_of_a_run_are_told_without_local_paths():
         "seed": "7",
         "mirror": "/path/to/my data",
         "papers": "[config/papers/ckm, /path/to/own]",
-        "my_data": "near/data.yaml",
+        "my_methods": "near/methods.yaml",
     }
     assert normalise(told)["papers"] == ["config/papers/ckm", "/path/to/own"]
 

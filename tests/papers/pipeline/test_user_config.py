@@ -1,16 +1,12 @@
-"""A user's own methods and data: what they become in the plan, and what is said of wrong ones."""
+"""A user's own methods: what they become in the plan, and what is said of wrong ones."""
 
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
-from privclust_papers.datasets.registry import DataError
 from privclust_papers.pipeline.plan import load_plan
-from privclust_papers.pipeline.user_table import prepared
 from privclust_papers.settings.config import ConfigError, load_yaml
 
 ROOT = Path(__file__).parents[3]
@@ -35,39 +31,26 @@ AUDIT = {"pair": "own_classes.pair", "read": "centers", "epsilon": 1.0}
 
 @pytest.fixture
 def plan_of(monkeypatch, tmp_path):
-    """Plan a run of two papers and the audit with methods and data of one's own."""
+    """Plan a run of two papers and the audit with methods of one's own."""
     monkeypatch.chdir(ROOT)
     (tmp_path / "own_classes.py").write_text(CLASSES)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own_classes", raising=False)
 
-    def plan(methods=None, data=None, claims=(), panels="config/my_panels.yaml", **changes):
+    def plan(methods=None, claims=(), **changes):
         papers = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
         config = load_yaml("config/config.yaml") | {"papers": papers} | changes
         own = {"methods": methods or {}, "claims": list(claims)}
-        own_data = {"data": data or {}, "panels": panels}
-        for key, document in (("my_methods", own), ("my_data", own_data)):
-            config[key] = str(tmp_path / f"{key}.yaml")
-            Path(config[key]).write_text(yaml.safe_dump(document))
+        config["my_methods"] = str(tmp_path / "my_methods.yaml")
+        Path(config["my_methods"]).write_text(yaml.safe_dump(own))
         return load_plan(config, "workflow/schemas", {})
 
     return plan
 
 
-@pytest.fixture
-def table(tmp_path):
-    """A table with two columns of numbers and one of texts."""
-    path = tmp_path / "rows.csv"
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"]).assign(c="text")
-    frame.to_csv(path, index=False)
-    return path
-
-
 def test_files_as_they_come_add_nothing():
     config = load_yaml(ROOT / "config/config.yaml")
     assert load_yaml(ROOT / config["my_methods"]) == {"methods": {}, "claims": []}
-    assert load_yaml(ROOT / config["my_data"])["data"] == {}
 
 
 def test_a_method_joins_the_experiments_of_its_targets_alone(plan_of):
@@ -177,84 +160,6 @@ def test_targets_that_share_fits_share_parameters(plan_of):
     assert "mine" in plan.experiments["ckm_privacy"].methods
 
 
-def test_data_get_experiments_and_targets(plan_of, table):
-    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 7, "columns": ["a", "b"]}
-    plan = plan_of({"mine": {**METHOD, "targets": {"rows_kmeans": {}}}}, {"rows": entry})
-    assert plan.targets.keys() >= {"rows_kmeans", "rows_mixture"}
-    assert plan.own_data.keys() == {"rows"}
-    assert "rows" not in plan.datasets
-    for name in ("rows_kmeans", "rows_mixture"):
-        experiment = plan.experiments[name]
-        assert experiment.dataset == "rows"
-        assert {point["n_clusters"] for point in experiment.points} == {7}
-    assert "mine" in plan.experiments["rows_kmeans"].methods
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"file": "none.csv"}, r"data.rows.file: got 'none.csv'; there is no such file"),
-        (
-            {"bounds": [180, -180]},
-            r"data.rows.bounds: got 180 and -180; the first must be a finit",
-        ),
-        ({"bounds": [[0, 0], [1, 0]]}, r"data.rows.bounds: got 0 and 0"),
-        ({"bounds": [[0, 0], [1]]}, r"data.rows.bounds: got .* two lists of the same length"),
-        ({"bounds": [0, [1, 1]]}, r"data.rows.bounds: got .* two lists of the same length"),
-        ({"bounds": [0, float("nan")]}, r"data.rows.bounds"),
-        ({"bounds": [0, 1e200]}, r"data.rows.bounds"),
-        ({"n_clusters": 0}, r"data.rows.n_clusters: got 0"),
-    ],
-)
-def test_wrong_data_are_named(plan_of, table, change, message):
-    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3}
-    with pytest.raises(ConfigError, match=message) as error:
-        plan_of(data={"rows": {**entry, **change}})
-    assert "my_data.yaml" in str(error.value)
-
-
-def test_a_data_set_of_the_papers_keeps_its_name(plan_of, table):
-    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3}
-    with pytest.raises(ConfigError, match=r"my_data.yaml: data: got the name 's1'"):
-        plan_of(data={"s1": entry})
-
-
-def test_rows_are_read_by_suffix(tmp_path, table):
-    X = pd.read_csv(table)[["a", "b"]].to_numpy()
-    np.save(tmp_path / "rows.npy", X)
-    pd.DataFrame(X, columns=["a", "b"]).to_csv(tmp_path / "rows.csv.gz", index=False)
-    for name, columns in (("rows.csv", ["a", "b"]), ("rows.npy", None), ("rows.csv.gz", None)):
-        found = prepared("rows", str(tmp_path / name), columns, -1, [2.0, 3.0])
-        np.testing.assert_array_equal(found["X"], X)
-        np.testing.assert_array_equal(found["low"], [-1.0, -1.0])
-        np.testing.assert_array_equal(found["high"], [2.0, 3.0])
-
-
-@pytest.mark.parametrize(
-    ("columns", "low", "message"),
-    [
-        (None, -1, r"rows.csv: row 1, column 3 \(c\) is missing or no number$"),
-        (["a", "z"], -1, "rows.csv: has no column 'z'; its first line must be a header"),
-        (["a", "c"], -1, r"rows.csv: row 1, column 3 \(c\) is missing or no number$"),
-        (["a", "b"], [0.0, 0.0, 0.0], "rows.csv: has 2 columns, but bounds of rows have 3"),
-    ],
-)
-def test_wrong_rows_are_named(table, columns, low, message):
-    with pytest.raises(DataError, match=message) as error:
-        prepared("rows", str(table), columns, low, np.add(low, 1.0).tolist())
-    assert "\n" not in str(error.value)
-
-
-def test_files_without_rows_and_of_unknown_kinds_are_named(tmp_path):
-    np.save(tmp_path / "none.npy", np.empty((0, 2)))
-    (tmp_path / "rows.txt").write_text("1 2")
-    for name in ("none.npy", "rows.txt"):
-        with pytest.raises(DataError, match=name):
-            prepared("rows", str(tmp_path / name), None, 0, 1)
-    with pytest.raises(DataError, match="columns are for files whose columns have names"):
-        prepared("rows", str(tmp_path / "none.npy"), ["a"], 0, 1)
-
-
 def test_what_only_paper_effort_has_is_left_out_at_quick(plan_of):
     methods = {"mine": {**METHOD, "targets": {"ckm_fig3": {}, "ckm_beyond": {}}}}
     quick = plan_of(methods)
@@ -270,18 +175,6 @@ def test_what_only_paper_effort_has_is_left_out_at_quick(plan_of):
     whole = plan_of(methods, effort="paper")
     assert whole.elsewhere == whole.notices == ()
     assert "ckm_beyond" in whole.targets
-
-
-def test_a_panel_of_own_data_that_only_paper_effort_has_is_told(plan_of, table, tmp_path):
-    panels = load_yaml(ROOT / "config/my_panels.yaml")
-    del panels["experiments"]["mixture"]["effort"]["quick"]
-    (tmp_path / "panels.yaml").write_text(yaml.safe_dump(panels))
-    entry = {"file": str(table), "bounds": [-5, 5], "n_clusters": 3, "columns": ["a", "b"]}
-    plan = plan_of(data={"rows": entry}, panels=str(tmp_path / "panels.yaml"))
-    assert set(plan.targets) >= {"rows_kmeans"}
-    assert "rows_mixture" in plan.elsewhere
-    (notice,) = plan.notices
-    assert "my_data.yaml: a panel is left out of this run: rows_mixture is made at" in notice
 
 
 def test_no_notice_where_a_user_asks_for_nothing(plan_of):

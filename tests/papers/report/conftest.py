@@ -37,7 +37,7 @@ SCHEMA = "workflow/schemas/config.schema.yaml"
 CONFIG = {
     **{"effort": "quick", "seed": 7, "substitutes": True, "mirror": None, "artefacts": True},
     **{"papers": ["config/papers/p"], "features_model": None, "container": None},
-    **dict.fromkeys(("datasets", "features", "my_methods", "my_data"), "config/none.yaml"),
+    **dict.fromkeys(("datasets", "features", "my_methods"), "config/none.yaml"),
 }
 
 

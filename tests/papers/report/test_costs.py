@@ -155,16 +155,6 @@ def test_what_is_made_without_a_record_is_named(run):
     assert read_costs("quick", run.folder).unrecorded == ["data/raw/d"]
 
 
-def test_own_data_count_as_data(run):
-    run.job("own/visits", "read_own", ["data/own/visits.h5"], ["visits.csv"])
-    inputs = ["results/quick/targets/mtsc_fig1/mtsc_fig1.svg", "data/own/visits.h5"]
-    page = ["results/quick/index.html"]
-    run.job("quick/index", "index", page, [*inputs, "data/own/unknown.h5"])
-    costs = read_costs("quick", run.folder)
-    assert [job.paper for job in costs.jobs if job.rule == "read_own"] == ["data"]
-    assert costs.unrecorded == ["data/own/unknown.h5", "data/raw/d"]
-
-
 def test_last_record_of_a_log_counts(run):
     log = run.folder / "logs/quick/index.log"
     again = json.loads(log.read_text().splitlines()[-1].removeprefix("cost "))

@@ -225,24 +225,12 @@ def test_settings_of_a_crate_name_nothing_that_is_another_here(
 
 
 def test_what_settings_name_is_copied_wherever_it_lies(small_run, tmp_path):
-    """Methods beside the documents, data of one's own beside the project's."""
+    """Methods beside the documents."""
     small_run.write("docs/mine.yaml", b"methods: {}\n")
-    small_run.write(
-        "data/mine.yaml",
-        b"data: {visits: {file: ./visits.csv}, far: {file: /x.csv}, near: {file: workflow/n.csv}}",
-    )
-    rows = ("visits.csv", "workflow/n.csv")
-    for name in rows:
-        small_run.write(name, b"1\n")
-    settings = {"my_methods": "./docs/mine.yaml", "my_data": "config/../data/mine.yaml"}
-    crate = read_crate(small_run.pack("own.zip", **settings))
-    config = check_project(crate)
-    _copy_project(crate, config, Path("."), tmp_path / "scratch")
-    for name in ("docs/mine.yaml", "data/mine.yaml", *rows):
-        assert (tmp_path / "scratch" / name).read_bytes() == Path(name).read_bytes()
-    # rows stay where they are, or a verification that is killed would leave a copy
-    for name in rows:
-        assert (tmp_path / "scratch" / name).is_symlink()
+    crate = read_crate(small_run.pack("own.zip", my_methods="./docs/mine.yaml"))
+    _copy_project(crate, check_project(crate), Path("."), tmp_path / "scratch")
+    copied = tmp_path / "scratch/docs/mine.yaml"
+    assert copied.read_bytes() == Path("docs/mine.yaml").read_bytes()
 
 
 def test_the_command_refuses_what_it_cannot_use(small_crate, small_run, capsys, forged):

@@ -96,7 +96,7 @@ def run():
             "synthetic": experiment("mtsc", segmentation, grid=grid),
             "motion": experiment("mtsc", segmentation, "hopkins155", trials=range(0, 155, 10)),
             "photos": experiment("dpem", segmentation[:1], "photo_features", swept=["epsilon"]),
-            "given": experiment("dpem", segmentation[:1], "own_features"),
+            "given": experiment("dpem", segmentation[:1]),
             "attacks": experiment("audit", [method("laplace", "Laplace")], trials=[3]),
         },
         "datasets": {
@@ -114,12 +114,6 @@ def run():
                 "network": "EfficientNet-Lite0",
                 "size": 96,
                 "split": "classes",
-            },
-            "own_features": {
-                "name": "own_features",
-                "network": None,
-                "file": "/home/me/own.npz",
-                "split": "images",
             },
         },
     }
@@ -174,7 +168,7 @@ def run():
             "synthetic": ["generated as the paper describes"],
             "motion": [f"substitute for hopkins155 {NASTY}"],
             "photos": ["photos"],
-            "given": ["own_features", "substitute for a user's"],
+            "given": ["substitute for a user's"],
             "attacks": ["worst pairs"],
         },
     }
