@@ -74,7 +74,6 @@ def test_generated_images_go_through_and_are_declared(features_project):
     assert trials["source"].tolist() == ["substitute for cifar100"]
     log = (features_project.folder / "logs/features/gratings_small.log").read_text()
     assert "features by lite0, batches of 16: 2 of 2" in log
-    assert (features_project.folder / "benchmarks/out/features/gratings_small.tsv").exists()
     assert not (features_project.folder / "data/features/gratings_large.h5").exists()
     assert not list((features_project.folder / "data/features").glob(".*"))
     assert features_project.planned(SUMMARY) == {}

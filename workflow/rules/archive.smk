@@ -10,8 +10,6 @@ rule archive:
         crate=f"{JOBS.results}/privclust-{PLAN.effort}.crate.zip",
     log:
         f"logs/{PLAN.effort}/archive.log",
-    benchmark:
-        f"benchmarks/out/{PLAN.effort}/archive.tsv"
     localrule: True
     conda:
         "../envs/report.yaml"

@@ -31,7 +31,7 @@ def note_run():
 
 
 onstart:
-    or_stop(check_writable, "benchmarks/out", "data", "logs", "results")
+    or_stop(check_writable, "data", "logs", "results")
     note_planned()
 
 

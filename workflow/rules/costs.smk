@@ -16,8 +16,6 @@ rule costs:
         ),
     log:
         f"logs/{PLAN.effort}/costs.log",
-    benchmark:
-        f"benchmarks/out/{PLAN.effort}/costs.tsv"
     conda:
         "../envs/report.yaml"
     resources:

@@ -6,8 +6,6 @@ rule fetch:
         folder=directory(layout.RAW),
     log:
         "logs/fetch/{dataset}.log",
-    benchmark:
-        "benchmarks/out/fetch/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     resources:
@@ -31,8 +29,6 @@ rule prepare:
         dataset=layout.PREPARED,
     log:
         "logs/prepare/{dataset}.log",
-    benchmark:
-        "benchmarks/out/prepare/{dataset}.tsv"
     conda:
         "../envs/data.yaml"
     resources:
@@ -57,8 +53,6 @@ rule features:
         features=layout.FEATURES,
     log:
         "logs/features/{features}.log",
-    benchmark:
-        "benchmarks/out/features/{features}.tsv"
     conda:
         "../envs/fit.yaml"
     threads: 2

@@ -20,8 +20,6 @@ rule draw:
         digest=f"{layout.TABLE}.sha256",
     log:
         "logs/{effort}/draw/{target}.log",
-    benchmark:
-        "benchmarks/out/{effort}/draw/{target}.tsv"
     conda:
         "../envs/report.yaml"
     resources:

@@ -13,8 +13,6 @@ rule evaluate:
         digests=[f"{table}.sha256" for table in layout.EVALUATED[1:]],
     log:
         "logs/{effort}/{paper}/{experiment}/evaluate.log",
-    benchmark:
-        "benchmarks/out/{effort}/{paper}/{experiment}/evaluate.tsv"
     conda:
         "../envs/fit.yaml"
     resources:

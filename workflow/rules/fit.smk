@@ -7,8 +7,6 @@ rule share:
         shard=layout.SHARD,
     log:
         "logs/{effort}/{paper}/{experiment}/shared/{block}_{shard}.log",
-    benchmark:
-        "benchmarks/out/{effort}/{paper}/{experiment}/shared/{block}_{shard}.tsv"
     conda:
         "../envs/fit.yaml"
     threads: 1
@@ -35,8 +33,6 @@ rule fit:
         digest=f"{layout.FIT_COST}.sha256",
     log:
         "logs/{effort}/{paper}/{experiment}/fit/{batch}_{block}.log",
-    benchmark:
-        "benchmarks/out/{effort}/{paper}/{experiment}/fit/{batch}_{block}.tsv"
     conda:
         "../envs/fit.yaml"
     threads: 1

@@ -15,8 +15,6 @@ rule verdicts:
         digest=f"{JOBS.verdicts}.sha256",
     log:
         f"logs/{PLAN.effort}/verdicts.log",
-    benchmark:
-        f"benchmarks/out/{PLAN.effort}/verdicts.tsv"
     conda:
         "../envs/report.yaml"
     resources:
@@ -46,8 +44,6 @@ rule index:
         costs=f"{JOBS.results}/costs.js",
     log:
         f"logs/{PLAN.effort}/index.log",
-    benchmark:
-        f"benchmarks/out/{PLAN.effort}/index.tsv"
     conda:
         "../envs/report.yaml"
     resources:

@@ -9,7 +9,6 @@ import logging
 import os
 import resource
 import sys
-import time
 import traceback
 from pathlib import Path
 
@@ -96,18 +95,11 @@ def _record_cost(snakemake, startup_cpu_s):
     """Append the kernel's counts to the log: benchmark files have samples, 30 s apart."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     unit = 1 if sys.platform == "darwin" else 1024
-    code = {*snakemake.input.get("code", []), snakemake.input.get("script")}
     cost = {
-        "rule": snakemake.rule,
-        "wildcards": dict(snakemake.wildcards.items()),
-        "threads": snakemake.threads,
-        "ended": round(time.time(), 3),
         "cpu_s": round(_cpu_seconds(), 3),
         "startup_cpu_s": round(startup_cpu_s, 3),
         "peak_mb": round(max(usage.ru_maxrss for usage in usages) * unit / 1e6, 1),
         "written_mb": round(sum(usage.ru_oublock for usage in usages) * 512 / 1e6, 3),
-        "inputs": [path for path in snakemake.input if path not in code],
-        "outputs": list(snakemake.output),
     }
     # If this line cannot be written, the job has already reported the reason.
     with contextlib.suppress(OSError), open(snakemake.log[0], "a", encoding="utf-8") as file:

@@ -1,30 +1,30 @@
 """Costs of a run of the workflow.
 
-Every job ends its log with its own counts (`PREFIX`), Snakemake's ``benchmark:`` file has its wall
-time, and each run of Snakemake logs a line of its own. A job's record names the files that it read
-and wrote, which gives the graph of the jobs.
+Every job ends its log with its own counts, Snakemake records when it started and ended and what it
+read, and each run of Snakemake logs a line of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from privclust.core.hdf5 import FileError
 from privclust_papers.pipeline.artefacts import read_table
+from privclust_papers.report.run_records import RECORDS, Job, read_jobs
 
-PREFIX = "cost "  # start of the log line with a job's record
 RUNS = "snakemake.jsonl"  # in the folder of an effort's logs: one line per run of Snakemake
 OVERHEAD_LIMIT = 0.10  # of the CPU time at paper effort; short jobs are mostly overhead
-_WORKFLOW_OUTPUTS = ("results/", "data/raw/", "data/prepared/", "data/features/")
 _RUN_TIMES = ["planning_s", "planning_cpu_s", "cpu_s", "children_cpu_s"]
 _RUN_COLUMNS = ["started", "ended", "cores", *_RUN_TIMES]
-_DATA_LOGS = ("fetch", "prepare", "features")
+_OF_DATA = ("fetch", "prepare", "features")  # rules of jobs that experiments share
 
 
 class CostError(Exception):
@@ -32,38 +32,29 @@ class CostError(Exception):
 
 
 @dataclass(frozen=True)
-class Job:
-    """Costs of one job; sizes are in 10^6 bytes."""
-
-    rule: str
-    paper: str  # "data" for jobs that experiments share, "page" for the scorecard
-    target: str  # target that the job draws, else empty
-    ended: float  # in seconds since the epoch
-    cpu_s: float  # of the job and its children
-    work_cpu_s: float  # for fits the time of the methods, else the time after the script's imports
-    wall_s: float  # measured by Snakemake
-    peak_mb: float  # largest resident memory of one of its processes
-    written_mb: float
-    needs: tuple[int, ...] = ()  # positions of the jobs that made its inputs
-
-
-@dataclass(frozen=True)
 class Costs:
-    """The jobs behind a page, input files without a record, and the runs of Snakemake.
+    """The costs of the jobs behind a page, and the runs of Snakemake.
+
+    `table` has a row for each of `jobs`: ``rule``; ``paper``, "data" for jobs that experiments
+    share and "page" for the scorecard; ``target`` that it draws, else empty; ``ended`` (seconds
+    since the epoch); ``cpu_s`` of the job and its children; ``work_cpu_s``, for fits the time of
+    the methods, else the time after the script's imports; ``wall_s``; ``peak_mb``, the largest
+    resident memory of one of its processes; ``written_mb``. Sizes are in 10^6 bytes.
 
     `runs` has a row for each run of Snakemake that did one of the jobs, in order: ``started`` and
-    ``ended`` (seconds since the epoch), ``cores`` (missing on a cluster), ``planning_s`` and
-    ``planning_cpu_s`` until the first job could start, ``cpu_s`` of Snakemake's own process,
-    ``children_cpu_s`` of all processes that it started and waited for.
+    ``ended``, ``cores`` (missing on a cluster), ``planning_s`` and ``planning_cpu_s`` until the
+    first job could start, ``cpu_s`` of Snakemake's own process, ``children_cpu_s`` of all processes
+    that it started and waited for. `unrecorded` are outputs of jobs whose logs have no costs.
     """
 
-    jobs: list[Job]  # in topological order
-    unrecorded: list[str]  # inputs made by the workflow, but by no recorded job
+    jobs: list[Job]
+    table: pd.DataFrame
+    unrecorded: list[str]
     runs: pd.DataFrame
 
-    def done_in(self, run: Any) -> list[int]:
-        """Return the positions of the jobs that ended during a run, a row of `runs`."""
-        return [i for i, job in enumerate(self.jobs) if run.started <= job.ended <= run.ended]
+    def done_in(self, run: Any) -> pd.DataFrame:
+        """Return the rows of the jobs that ended during a run, a row of `runs`."""
+        return self.table[self.table.ended.between(run.started, run.ended)]
 
     @cached_property
     def rest_cpu_s(self) -> float:
@@ -72,92 +63,58 @@ class Costs:
         They go to choosing jobs, to ending interpreters, and to failed attempts.
         """
         local = self.runs[self.runs.cores.notna()]
-        recorded = sum(self.jobs[i].cpu_s for run in local.itertuples() for i in self.done_in(run))
+        recorded = sum(self.done_in(run).cpu_s.sum() for run in local.itertuples())
         return float(local.children_cpu_s.sum()) - recorded
 
 
 def read_costs(effort: str, folder: str | Path = ".") -> Costs:
     """Read the costs of the jobs behind ``results/<effort>/index.html`` from the workflow's logs.
 
-    Logs of jobs that the page does not depend on, such as those of an older plan, are ignored.
     Raises a CostError if the page has no record, or no finished run of Snakemake made it.
     """
-    folder = Path(folder)
-    logs = [folder / "logs" / name for name in (effort, *_DATA_LOGS)]
-    records = {}
-    for path in (path for log in logs for path in sorted(log.rglob("*.log"))):
-        record = read_cost(path)
-        if record:
-            record["log"] = str(path.relative_to(folder / "logs"))
-            records |= dict.fromkeys(record["outputs"], record)
     page = f"results/{effort}/index.html"
-    if page not in records:
-        raise CostError(f"{page}: no job has recorded making it; run `snakemake` first")
-    order, unrecorded = _behind(page, records)
-    place = {record["log"]: i for i, record in enumerate(order)}
-    jobs = []
-    for record in order:
-        makers = {place[records[p]["log"]] for p in record["inputs"] if p in records}
-        jobs.append(replace(_job(record, folder), needs=tuple(sorted(makers))))
-    costs = Costs(jobs, unrecorded, _read_runs(folder / "logs" / effort / RUNS))
-    done = [costs.done_in(run) for run in costs.runs.itertuples()]
-    if not any(len(jobs) - 1 in places for places in done):  # the page is the last job
+    with contextlib.chdir(folder):
+        try:
+            jobs = read_jobs(RECORDS, page)
+        except FileError as error:
+            raise CostError(str(error)) from None
+        told = [job for job in jobs if job.cost]
+        if all(page not in job.outputs for job in told):
+            raise CostError(f"{page}: no job has recorded making it; run `snakemake` first")
+        table = pd.DataFrame([_row_of(job, effort) for job in told])
+        runs = _read_runs(Path("logs", effort, RUNS))
+    unrecorded = [job.outputs[0] for job in jobs if not job.cost]
+    costs = Costs(told, table, unrecorded, runs)
+    done = [costs.done_in(run) for run in runs.itertuples()]
+    if not any("index" in set(rows.rule) for rows in done):
         raise CostError(
             f"{page}: the run of Snakemake that made it has not ended, so its own cost is not yet "
             "known; run `snakemake` first and `snakemake costs` after it"
         )
-    return replace(costs, runs=costs.runs[list(map(bool, done))].reset_index(drop=True))
+    runs = runs[[not rows.empty for rows in done]].reset_index(drop=True)
+    return Costs(told, table, unrecorded, runs)
 
 
-def read_cost(path: Path) -> dict | None:
-    """Return the last record of a job's log; None if the job was killed."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = [line for line in file if line.startswith(PREFIX)]
-    return json.loads(lines[-1].removeprefix(PREFIX)) if lines else None
-
-
-def _behind(page: str, records: dict[str, dict]) -> tuple[list[dict], list[str]]:
-    """Return the records behind a file in topological order, and inputs without a record."""
-    order: dict[str, dict] = {}
-    unrecorded = set()
-    stack = [(records[page], False)]
-    while stack:
-        record, needs_stand = stack.pop()
-        if record["log"] in order:
-            continue
-        if needs_stand:
-            order[record["log"]] = record
-            continue
-        stack.append((record, True))
-        for path in record["inputs"]:
-            if path in records:
-                stack.append((records[path], False))
-            elif path.startswith(_WORKFLOW_OUTPUTS):
-                unrecorded.add(path)
-    return list(order.values()), sorted(unrecorded)
-
-
-def _job(record: dict, folder: Path) -> Job:
-    rule, wildcards = record["rule"], record["wildcards"]
-    work = record["cpu_s"] - record["startup_cpu_s"]
-    if rule == "fit":
-        (path,) = (path for path in record["outputs"] if path.endswith(".tsv"))
-        work = float(pd.read_csv(read_table(folder / path), sep="\t").cpu_seconds.sum())
-    paper = "data" if rule in _DATA_LOGS else wildcards.get("paper", "page")
-    if rule == "draw":
-        paper = Path(record["inputs"][0]).parts[2]
-    benchmark = folder / "benchmarks/out" / Path(record["log"]).with_suffix(".tsv")
-    if not benchmark.exists():
-        raise CostError(f"{benchmark}: not found; it has the time of a job")
-    counts = ("ended", "cpu_s", "peak_mb", "written_mb")
-    return Job(
-        rule=rule,
-        paper=paper,
-        target=wildcards.get("target", ""),
-        work_cpu_s=work,
-        wall_s=float(pd.read_csv(benchmark, sep="\t").s.iloc[0]),
-        **{key: record[key] for key in counts},
-    )
+def _row_of(job: Job, effort: str) -> dict[str, Any]:
+    cost, is_drawn = job.cost, job.rule == "draw"
+    work = cost["cpu_s"] - cost["startup_cpu_s"]
+    if job.rule == "fit":
+        (path,) = (path for path in job.outputs if path.endswith(".tsv"))
+        work = float(pd.read_csv(read_table(path), sep="\t").cpu_seconds.sum())
+    # files of an experiment lie in results/<effort>/<paper>/<experiment>
+    places = [Path(name).parts for name in (job.inputs if is_drawn else job.outputs)]
+    papers = [p[2] for p in places if p[:2] == ("results", effort) and len(p) > 4]
+    return {
+        "rule": job.rule,
+        "paper": "data" if job.rule in _OF_DATA else papers[0] if papers else "page",
+        "target": Path(job.outputs[0]).parent.name if is_drawn else "",
+        "ended": job.end,
+        "cpu_s": cost["cpu_s"],
+        "work_cpu_s": work,
+        "wall_s": job.end - job.start,
+        "peak_mb": cost["peak_mb"],
+        "written_mb": cost["written_mb"],
+    }
 
 
 def _read_runs(path: Path) -> pd.DataFrame:
@@ -174,17 +131,15 @@ def cost_table(costs: Costs) -> pd.DataFrame:
     (as a part of ``cpu_s``), ``wall_s`` (sum over jobs), ``peak_mb``, ``written_mb``. The row
     ``snakemake`` is Snakemake's own process, with `Costs.rest_cpu_s`, and has no work.
     """
-    jobs = pd.DataFrame([job.__dict__ for job in costs.jobs]).drop(columns="needs")
-    runs = costs.runs
+    jobs, runs = costs.table, costs.runs
     engine = _row("snakemake", jobs.iloc[:0])
     engine |= {"cpu_s": runs.cpu_s.sum() + costs.rest_cpu_s, "wall_s": runs.planning_s.sum()}
     rows = []
     for level in ("rule", "paper"):
         rows += [{"level": level} | _row(name, group) for name, group in jobs.groupby(level)]
         rows += [{"level": level} | engine]
-    for place in sorted((i for i, t in enumerate(jobs.target) if t), key=lambda i: jobs.target[i]):
-        behind = jobs.iloc[sorted(_ancestors(costs.jobs, place))]
-        rows.append({"level": "target"} | _row(jobs.target[place], behind))
+    for target, drawn in jobs[jobs.target != ""].groupby("target"):
+        rows.append({"level": "target"} | _row(target, jobs.iloc[_behind(costs.jobs, drawn.index)]))
     total = _row("all", jobs)
     total |= {key: total[key] + engine[key] for key in ("cpu_s", "wall_s")}
     table = pd.DataFrame([*rows, {"level": "total"} | total])
@@ -199,15 +154,16 @@ def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
     return {"name": name, "jobs": len(jobs), **sums, **sizes}
 
 
-def _ancestors(jobs: Sequence[Job], place: int) -> set[int]:
-    """Return the positions of a job and of all jobs that it depends on."""
-    ancestors, pending = set(), [place]
+def _behind(jobs: list[Job], places: Iterable[int]) -> list[int]:
+    """Return the positions of some jobs and of all jobs that they depend on."""
+    makers = {output: place for place, job in enumerate(jobs) for output in job.outputs}
+    found, pending = set(), [*places]
     while pending:
-        current = pending.pop()
-        if current not in ancestors:
-            ancestors.add(current)
-            pending += jobs[current].needs
-    return ancestors
+        place = pending.pop()
+        if place not in found:
+            found.add(place)
+            pending += [makers[name] for name in jobs[place].inputs if name in makers]
+    return sorted(found)
 
 
 def run_table(costs: Costs) -> pd.DataFrame:

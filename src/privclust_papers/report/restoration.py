@@ -9,9 +9,8 @@ from pathlib import Path
 from privclust.core.files import atomic_path
 from privclust.core.printable import excerpt
 from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, read_crate
-from privclust_papers.report.run_records import Job, write_record
+from privclust_papers.report.run_records import RECORDS, Job, write_record
 
-RECORDS = ".snakemake/metadata"
 _INCOMPLETE = ".snakemake/incomplete"  # without this folder, Snakemake migrates the records
 _TIMESTAMP = ".snakemake_timestamp"  # file with the date of an output folder
 TAKEN, PRESENT = "restored", "already here"

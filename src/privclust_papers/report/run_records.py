@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from privclust.core.hdf5 import FileError
-from privclust_papers.report.costs import read_cost
 
 # Entries by which Snakemake decides whether to rerun a job; the others depend on the machine.
 _KEPT = (
@@ -19,6 +18,8 @@ _KEPT = (
     *("software_stack_hash", "starttime", "endtime", "input_checksums"),
 )
 _LONGEST_NAME = 254
+RECORDS = ".snakemake/metadata"  # the folder with Snakemake's records
+_COST = "cost "  # start of the log line with a job's own counts; see `pipeline.job`
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,13 @@ class Job:
     cpu_s: float | None = None  # CPU seconds; None if its log has no record
     # entries of Snakemake's record by which it decides whether to rerun the job
     record: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    cost: Mapping[str, float] = field(default_factory=dict, compare=False)  # counts in its log
 
 
 def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
     """Read all jobs behind a result, back to the data, sorted by rule and outputs.
 
-    `records` is the folder with Snakemake's record of each output, ``.snakemake/metadata``,
+    `records` is the folder with Snakemake's record of each output, `RECORDS`,
     `result` the final file of the run, such as ``results/quick/index.html``. Raises a FileError if
     the result has no record, or a record cannot be read.
     """
@@ -143,7 +145,7 @@ def _job(records: Mapping[str, Mapping[str, Any]]) -> Job:
     """Return the job of some outputs with their records."""
     first = next(iter(records.values()))
     log = Path(first["log"][0]) if first["log"] else None
-    cost = read_cost(log) if log and log.is_file() else None
+    cost = read_cost(log) if log and log.is_file() else {}
     start = min(record["starttime"] for record in records.values())
     return Job(
         rule=first["rule"],
@@ -152,6 +154,14 @@ def _job(records: Mapping[str, Mapping[str, Any]]) -> Job:
         start=start,
         # the end is a file's date, with a coarse clock, so it may precede the start
         end=max(start, *(record["endtime"] for record in records.values())),
-        cpu_s=cost["cpu_s"] if cost else None,
+        cpu_s=cost.get("cpu_s"),
+        cost=cost,
         record=first,
     )
+
+
+def read_cost(log: Path) -> dict[str, float]:
+    """Return the last record of a job's log; empty if the job was killed."""
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = [line for line in file if line.startswith(_COST)]
+    return json.loads(lines[-1].removeprefix(_COST)) if lines else {}

@@ -1,5 +1,6 @@
 import json
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -14,17 +15,12 @@ from privclust_papers.report.costs import (
     run_table,
     verdict_lines,
 )
+from privclust_papers.report.run_records import RECORDS, write_record
 
 JOB = """
 import subprocess, sys, time, types
 from privclust_papers.pipeline import job
-named = {"code": ["src/a.py"]}
-class Files(list):
-    get = named.get
-snakemake = types.SimpleNamespace(
-    log=["job.log"], rule="fit", wildcards={"paper": "mtsc"}, threads=1,
-    input=Files(["data/prepared/d.h5", "src/a.py"]), output=["a.h5", "a.tsv"],
-)
+snakemake = types.SimpleNamespace(log=["job.log"], output=["a.h5", "a.tsv"])
 job.start(snakemake)
 BURN = "import time\\nwhile time.process_time() < 0.2: pass"
 subprocess.run([sys.executable, "-c", BURN])
@@ -49,22 +45,15 @@ class Run:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def job(self, name, rule, outputs, inputs=(), wildcards=None, cpu_s=3.0, peak_mb=100.0):
+    def job(self, name, rule, outputs, inputs=(), cpu_s=3.0, peak_mb=100.0):
         self.clock += 1.0
-        record = {
-            "rule": rule,
-            "wildcards": wildcards or {},
-            "threads": 1,
-            "ended": self.clock,
-            "cpu_s": cpu_s,
-            "startup_cpu_s": 1.0,
-            "peak_mb": peak_mb,
-            "written_mb": 0.5,
-            "inputs": list(inputs),
-            "outputs": list(outputs),
-        }
-        self.write(f"logs/{name}.log", f"a line\ncost {json.dumps(record)}\n")
-        self.write(f"benchmarks/out/{name}.tsv", "s\tcpu_time\n4.0\tNA\n")
+        cost = {"cpu_s": cpu_s, "startup_cpu_s": 1.0, "peak_mb": peak_mb, "written_mb": 0.5}
+        log = f"logs/{name}.log"
+        self.write(log, f"a line\ncost {json.dumps(cost)}\n")
+        record = {"rule": rule, "input": list(inputs), "log": [log], "params": []}
+        record |= {"starttime": self.clock - 4.0, "endtime": self.clock}
+        for output in outputs:
+            write_record(self.folder / RECORDS, output, record)
 
     def fit(self, block, **kwargs):
         stem = f"{EXPERIMENT}/fit/ssc/block_{block}"
@@ -75,7 +64,6 @@ class Run:
             "fit",
             [f"{stem}.h5", f"{stem}.tsv"],
             ["data/prepared/d.h5"],
-            {"paper": "mtsc", "experiment": "mtsc_one"},
             **kwargs,
         )
 
@@ -89,11 +77,10 @@ class Run:
             "evaluate",
             [f"{EXPERIMENT}/metrics.h5"],
             [f"{EXPERIMENT}/fit/ssc/block_{block}.h5" for block in ("0000", "0001")],
-            {"paper": "mtsc", "experiment": "mtsc_one"},
         )
         target = "results/quick/targets/mtsc_fig1/mtsc_fig1.svg"
         metrics = [f"{EXPERIMENT}/metrics.h5", "config/printed/mtsc.csv"]
-        self.job("quick/draw/mtsc_fig1", "draw", [target], metrics, {"target": "mtsc_fig1"})
+        self.job("quick/draw/mtsc_fig1", "draw", [target], metrics)
         self.job("quick/index", "index", ["results/quick/index.html"], [target])
 
     def runs(self, *spans, cores=1, children_cpu_s=18.0):
@@ -137,22 +124,19 @@ def test_a_failed_job_logs_its_cost(tmp_path):
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert record["startup_cpu_s"] + 0.4 <= record["cpu_s"] <= spent
     assert record["peak_mb"] > 300
-    assert (record["inputs"], record["outputs"]) == (["data/prepared/d.h5"], ["a.h5", "a.tsv"])
-    assert (record["rule"], record["wildcards"]) == ("fit", {"paper": "mtsc"})
 
 
-def test_jobs_behind_the_page_are_in_a_possible_order(run):
+def test_only_jobs_behind_the_page_count(run):
     costs = read_costs("quick", run.folder)
-    rules = [job.rule for job in costs.jobs]
-    assert sorted(rules) == ["draw", "evaluate", "fit", "fit", "index", "prepare"]
-    assert all(need < place for place, job in enumerate(costs.jobs) for need in job.needs)
-    evaluate = costs.jobs[rules.index("evaluate")]
-    assert [rules[need] for need in evaluate.needs] == ["fit", "fit"]
+    assert list(costs.table.rule) == ["draw", "evaluate", "fit", "fit", "index", "prepare"]
+    assert list(costs.table.paper) == ["mtsc", "mtsc", "mtsc", "mtsc", "page", "data"]
+    assert list(costs.table.target) == ["mtsc_fig1", *[""] * 5]
 
 
-def test_what_is_made_without_a_record_is_named(run):
-    # the raw data have no record; printed numbers need none
-    assert read_costs("quick", run.folder).unrecorded == ["data/raw/d"]
+def test_what_is_made_without_a_cost_is_named(run):
+    assert read_costs("quick", run.folder).unrecorded == []
+    (run.folder / "logs/prepare/d.log").write_text("killed\n")
+    assert read_costs("quick", run.folder).unrecorded == ["data/prepared/d.h5"]
 
 
 def test_last_record_of_a_log_counts(run):
@@ -203,14 +187,14 @@ def test_runs_that_did_nothing_for_the_page_do_not_count(run):
     assert row(cost_table(read_costs("quick", run.folder)), "rule", "snakemake").cpu_s == 4.0
 
 
-@pytest.mark.parametrize("broken", ["page", "runs", "earlier_runs", "benchmark"])
+@pytest.mark.parametrize("broken", ["page", "runs", "earlier_runs", "records"])
 def test_what_cannot_be_told_is_an_error(run, broken):
     if broken == "page":
         (run.folder / "logs/quick/index.log").write_text("killed\n")
         message = "results/quick/index.html: no job has recorded making it"
-    elif broken == "benchmark":
-        (run.folder / "benchmarks/out/prepare/d.tsv").unlink()
-        message = "benchmarks/out/prepare/d.tsv: not found"
+    elif broken == "records":
+        shutil.rmtree(run.folder / RECORDS)
+        message = "results/quick/index.html: Snakemake has no record"
     else:
         # the page was made at 7 s
         run.runs(*([(0.0, 6.5), (7.5, 9.0)] if broken == "earlier_runs" else []))
