@@ -85,7 +85,7 @@ def another(outputs, **job):
 def test_an_archive_brings_no_code(honest):
     settings = read_crate(honest).settings | {"my_methods": "data/own/m.yaml"}
     members = {
-        CONFIG: yaml.safe_dump(settings).encode(),
+        CONFIG: json.dumps(settings).encode(),
         "data/own/m.yaml": b"methods: {mine: {label: mine, class: data.own.evil.E}}\n",
         "data/own/evil.py": b"raise SystemExit\n",
     }
@@ -178,7 +178,7 @@ def test_a_job_takes_no_negative_time_and_ends_by_now(honest, change):
     crate = read_crate(with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(back)))
     assert cost_of(crate.makers[FIT]) == 0.0
     path = with_jobs(honest, lambda jobs: maker_of(jobs, FIT).update(change))
-    with pytest.raises(CrateError, match=r"forged\.crate\.zip: its jobs\.json is not in"):
+    with pytest.raises(CrateError, match=r"forged\.crate\.zip: its jobs\.json or .* is not in"):
         read_crate(path)
 
 
@@ -206,8 +206,8 @@ def test_an_archive_writes_nothing_into_a_certificate(honest):
     before="Two archives were read until the process was killed: one of 2.9 MB that unpacks to "
     "200 GB, by another compression method, and one with a few lines of settings that stand for "
     "billions.",
-    now="Sizes are added up first. Only one compression method is accepted, and settings (YAML) "
-    "must have no aliases.",
+    now="Sizes are added up first. Only one compression method is accepted. Settings are JSON, "
+    "which has no aliases.",
 )
 def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
     other = zip_entry("results/quick/x.js")
@@ -221,10 +221,11 @@ def test_a_small_archive_does_not_stand_for_a_large_one(honest, monkeypatch):
         with pytest.raises(CrateError, match=r"unpacks to .* bytes, too many for a crate"):
             read_crate(zeros)
     rows = ["a0: &a0 [1, 2]", *(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]" for i in range(1, 60))]
-    for text in ("\n".join(rows), "[" * 1_000, "x: " + "y" * 2**15):
-        crate = read_crate(small.forge(honest, {CONFIG: text.encode()}))
-        with pytest.raises(CrateError, match=r"its config/config\.yaml cannot be used"):
-            check_project(crate)
+    for text in ("\n".join(rows), "[" * 100_000):
+        with pytest.raises(
+            CrateError, match=r"config/config\.yaml is not in this version's format"
+        ):
+            read_crate(small.forge(honest, {CONFIG: text.encode()}))
 
 
 @pytest.mark.attack(
@@ -354,7 +355,7 @@ def test_archives_hold_no_data_of_others_and_no_lone_result(honest, members):
 )
 def test_an_archive_brings_no_image(honest, tmp_path):
     crate = read_crate(honest)
-    settings = crate.settings | {"container": "docker://evil.example/pwn:1"}
+    settings = dict(crate.settings) | {"container": "docker://evil.example/pwn:1"}
     recomputation._copy_project(crate, settings, Path("."), tmp_path / "scratch")
     written = yaml.safe_load((tmp_path / "scratch" / CONFIG).read_text())
     assert written["container"] is None

@@ -66,7 +66,7 @@ def write_archive(
         of_others = {folder for folder, receipt in folders.items() if receipt.file is not None}
         members |= _artefacts(jobs, made_from(jobs, of_others), folders.keys() - of_others)
     digests = _digests(jobs, members)
-    members[JOBS] = _jobs_text(plan.effort, substitutes, digests, jobs).encode()
+    members[JOBS] = _jobs_text(substitutes, digests, jobs).encode()
     project = tomllib.loads(members["pyproject.toml"].decode())["project"]
     project["version"] = privclust.__version__
     members[METADATA] = describe(plan, jobs, project, members, digests, receipts).encode()
@@ -88,8 +88,6 @@ def zip_entry(name: str) -> zipfile.ZipInfo:
 
 def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]:
     """Return the content of each file of the crate by path, without its description."""
-    import yaml
-
     # installed packages are given by their versions
     read = {n for job in jobs for n in job.inputs if "site-packages" not in Path(n).parts}
     files = project_files(config=config)
@@ -103,8 +101,8 @@ def _members(config: Mapping[str, Any], jobs: Iterable[Job]) -> dict[str, bytes]
     outputs = {name for job in jobs for name in job.outputs}
     results = {n for n in outputs if n.startswith("results/") and not n.endswith(".h5")}
     members = {name: read_content(name) for name in {*files, *code, *results}}
-    settings = yaml.safe_dump(dict(config) | {"mirror": None}, sort_keys=False)
-    members[CONFIG] = f"# As the run was done, without its mirror.\n{settings}".encode()
+    # JSON is YAML as well, but has no aliases, by which a short text could stand for a long one
+    members[CONFIG] = json.dumps(dict(config) | {"mirror": None}, indent=1).encode()
     members[VERSIONS] = _installed().encode()
     return members
 
@@ -129,9 +127,7 @@ def _digests(jobs: Iterable[Job], members: Collection[str]) -> dict[str, str]:
     return {name: hashlib.sha256(read_content(name)).hexdigest() for name in outside}
 
 
-def _jobs_text(
-    effort: str, substitutes: list[str], digests: Mapping[str, str], jobs: Iterable[Job]
-) -> str:
+def _jobs_text(substitutes: list[str], digests: Mapping[str, str], jobs: Iterable[Job]) -> str:
     """Return the jobs as JSON, one line per job.
 
     Snakemake's records are left out for jobs that use a path of the machine.
@@ -149,7 +145,7 @@ def _jobs_text(
             "record": {} if is_far else job.record,
         }
         lines.append(json.dumps(entry, sort_keys=True))
-    head = json.dumps({"effort": effort, "substitutes": substitutes, "digests": digests})
+    head = json.dumps({"substitutes": substitutes, "digests": digests})
     return head[:-1] + ', "jobs": [\n' + ",\n".join(lines) + "\n]}\n"
 
 

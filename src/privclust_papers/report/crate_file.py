@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import jsonschema
-import yaml
 
 from privclust.core.printable import excerpt
 from privclust_papers.datasets.fetch import RECEIPT
@@ -34,7 +33,6 @@ _FETCHED, PREPARED, FEATURES = "data/raw/", "data/prepared/", "data/features/"
 _NAME = re.compile(r"[^\x00-\x1f\\:]+")
 _LONGEST_NAME, _LONGEST_PATH = 200, 800  # bytes; leave room for suffixes on all file systems
 _LARGEST_TEXT = 2**26  # bytes of a description
-_LARGEST_SETTINGS = 2**14  # usual: 2,000 bytes; nested brackets take quadratic time to parse
 _MOST_UNPACKED, _ROOM = 100, 2**30  # factor of the file's size, and additional bytes
 _ZIP64 = b"\1\0"  # start of the extra field of a member beyond 4 GB
 _LISTED, _ENDS = 46, (22, 98)  # bytes of a central directory entry, and of the end records
@@ -60,9 +58,8 @@ _JOB = {
     "record": {"type": "object", "properties": _RECORD},
 }
 _JOBS = {
-    "required": ["effort", "substitutes", "digests", "jobs"],
+    "required": ["substitutes", "digests", "jobs"],
     "properties": {
-        "effort": _WORD,
         "substitutes": {"type": "array", "items": _WORD},
         "digests": {"type": "object", "additionalProperties": {"type": "string"}},
         "jobs": {"type": "array", "items": {"required": [*_JOB], "properties": _JOB}},
@@ -80,7 +77,7 @@ class Crate:
 
     path: Path
     sums: Mapping[str, str]  # SHA-256 of each member
-    effort: str
+    settings: Mapping[str, Any]  # of the run, from ``config/config.yaml``
     substitutes: tuple[str, ...]  # data sets replaced by substitutes
     jobs: tuple[Job, ...]  # as from `read_jobs`, but inputs without code
     makers: Mapping[str, Job]  # the job of each output
@@ -89,6 +86,11 @@ class Crate:
     @cached_property
     def _file(self) -> zipfile.ZipFile:
         return zipfile.ZipFile(self.path)  # cached, as listing thousands of members is slow
+
+    @property
+    def effort(self) -> str:
+        """The effort of the run."""
+        return str(self.settings["effort"])
 
     def error(self, reason: str) -> CrateError:
         """Return an error that names this crate."""
@@ -105,29 +107,6 @@ class Crate:
         if hashlib.sha256(content).hexdigest() != self.sums[name]:
             raise self.error(f"{name} was changed while it was read")
         return content
-
-    @cached_property
-    def settings(self) -> dict[str, Any]:
-        """The run's settings, ``config/config.yaml``; a CrateError if missing or invalid."""
-        if CONFIG not in self.sums:
-            raise self.error(f"has no {CONFIG}; it is not a crate of a run")
-        text = self.read(CONFIG)
-        try:
-            # a few nested YAML aliases can expand to gigabytes
-            if len(text) > _LARGEST_SETTINGS or any(
-                isinstance(token, yaml.AliasToken) for token in yaml.scan(text.decode())
-            ):
-                raise ValueError("it is too large, or has aliases")
-            if not isinstance(settings := yaml.safe_load(text), dict):
-                raise TypeError("no settings")
-        except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-            raise self.unusable(error) from None
-        return settings
-
-    def unusable(self, error: Exception) -> CrateError:
-        """Return an error that says why the settings cannot be used."""
-        reason = excerpt(" ".join(str(error).split()))
-        return self.error(f"its {CONFIG} cannot be used ({reason})")
 
     @property
     def code(self) -> list[str]:
@@ -182,10 +161,11 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         with zipfile.ZipFile(path) as file:
             _check_members(path, file)
             sums = _checksums(file)
-            said = _json(file, JOBS)
+            settings, said = (_json(file, name) for name in (CONFIG, JOBS))
+            jsonschema.validate(settings, {"properties": {"effort": _WORD}, "required": ["effort"]})
             jsonschema.validate(said, _JOBS)
             jobs = tuple(map(_job, said["jobs"]))
-            makers = _makers(said["effort"], jobs, sums)
+            makers = _makers(settings["effort"], jobs, sums)
             _check_data(file, said["substitutes"])
     except CrateError as error:
         raise CrateError(f"{path}: {error}") from None
@@ -196,10 +176,10 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
     except (jsonschema.ValidationError, LookupError, TypeError, AttributeError) as error:
         reason = error.message if isinstance(error, jsonschema.ValidationError) else repr(error)
         raise CrateError(
-            f"{path}: its {JOBS} is not in this version's format ({excerpt(reason)})"
+            f"{path}: its {JOBS} or {CONFIG} is not in this version's format ({excerpt(reason)})"
         ) from None
     digests = {name: d for name, d in (said["digests"] | sums).items() if name in makers}
-    return Crate(path, sums, said["effort"], tuple(said["substitutes"]), jobs, makers, digests)
+    return Crate(path, sums, settings, tuple(said["substitutes"]), jobs, makers, digests)
 
 
 def _refuse(names: Collection[str], reason: str) -> None:

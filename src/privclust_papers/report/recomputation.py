@@ -41,19 +41,17 @@ def check_project(crate: Crate) -> dict[str, Any]:
             f"is of another version of the code: {excerpt(changed[0])}{more} differ from the files "
             "here; check out that version, or archive a run of this one"
         )
-    config = crate.settings
+    config = dict(crate.settings)
     schema = load_yaml("workflow/schemas/config.schema.yaml")  # same as the crate's, checked above
     try:
         validate(config, schema, CONFIG)
     except ConfigError as error:
-        raise crate.unusable(error) from None
+        raise crate.error(f"{excerpt(error)}; its settings cannot be used") from None
     for name in config_files(config=config):
         here = file_sha256(name) if safe_name(name) else "outside"
         if here != crate.sums.get(name, ""):
             named = f"its {CONFIG} names {excerpt(repr(name))}"
             raise crate.error(f"{named}, which differs between the crate and this folder")
-    if config["effort"] != crate.effort:
-        raise crate.error("states two different efforts")
     return config
 
 

@@ -18,7 +18,7 @@ FIT = "results/quick/p/drawn/fit/m/block_0000.h5"
 METRICS = "results/quick/p/drawn/metrics.h5"
 TRIALS = "results/quick/p/drawn/trials.csv"
 COMMITTED = Path(__file__).with_name("small.crate.zip")
-SHA256 = "4d221ac1937193c347db84c538b333d2a465058bee437aa9dae3aebb8b180116"
+SHA256 = "c033e8d4081d71db31d19258f1b44a4647b3fd201db8b3a50119fdda1718df21"
 
 
 def test_a_crate_is_read_with_its_jobs_and_checksums(small_run, small_crate):
