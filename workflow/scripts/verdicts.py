@@ -16,7 +16,6 @@ claims = [
     for paper, path in zip(spec["papers"], snakemake.input.claims, strict=True)
     for claim in load_validated(path, snakemake.input.schema)
 ]
-claims += spec["own_claims"]
 read = (pd.read_csv(artefacts.read_table(path)) for path in snakemake.input.trials)
 trials = dict(zip(spec["experiments"], read, strict=True))
 # a paper may print no numbers: then only the columns are there

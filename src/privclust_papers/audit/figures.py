@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from privclust.report.figures import PALETTE
-from privclust_papers.pipeline import words
 from privclust_papers.pipeline.words import (
     AUDIT_VERDICTS,
     CANNOT_TELL,
@@ -68,7 +67,7 @@ def mechanisms(results: Results) -> Drawing:
 def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each case: the claim, the bounds, the verdict in words, the time."""
     cpu_seconds = {row.method: round(row.cpu_seconds, 1) for row in costs.itertuples()}
-    groups = list(map(_group, trials["method"], trials["label"]))
+    groups = [FAMILIES.get(method.split("_")[0], _OWN) for method in trials["method"]]
     claimants = [CLAIMANTS[int(number)] for number in trials["claimant"]]
     return pd.DataFrame(
         {
@@ -85,12 +84,6 @@ def mechanisms_table(trials: pd.DataFrame, costs: pd.DataFrame) -> pd.DataFrame:
             "cpu_seconds": trials["method"].map(cpu_seconds),
         }
     )
-
-
-def _group(method: str, label: str) -> str:
-    """Return the group of a case; a user's case may have any name."""
-    is_own = label.endswith(words.OWN_CLAIM)
-    return _OWN if is_own else FAMILIES.get(method.split("_")[0], _OWN)
 
 
 def _in_words(trial: dict) -> str:

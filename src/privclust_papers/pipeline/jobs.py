@@ -313,7 +313,6 @@ class Jobs:
         spec = {
             "experiments": list(self.plan.experiments),
             "papers": list(self.plan.beside(CLAIMS)),
-            "own_claims": self.plan.own_claims,
             "own_targets": [name for name, target in self.plan.targets.items() if target.ours],
             "quantities": self.plan.quantities,
             "kinds": self.plan.kinds,

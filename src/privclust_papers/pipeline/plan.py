@@ -66,7 +66,6 @@ class Plan:
     papers: dict[str, dict[str, str]]  # title, citation and config file of each
     experiments: dict[str, Experiment]
     targets: dict[str, Target]
-    own_claims: list[dict[str, Any]] = field(default_factory=list)  # on methods of the user
     quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
     kinds: dict[str, dict[str, str]] = field(default_factory=dict)  # of quantities, by paper
     budgets: dict[str, float] = field(default_factory=dict)  # CPU seconds at this effort, by paper
@@ -145,7 +144,7 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
     datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
     files = [str(Path(paper, PAPER)) for paper in config["papers"]]
     documents = [(path, load_validated(path, folder / "paper.schema.yaml")) for path in files]
-    own_claims = join_own_methods([d for _, d in documents], config["my_methods"], folder)
+    join_own_methods([document for _, document in documents], config["my_methods"], folder)
     papers, experiments, targets = {}, {}, {}
     elsewhere: dict[str, Target] = {}
     for path, document in documents:
@@ -176,7 +175,6 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         substitutes=config["substitutes"],
         datasets={name: datasets[name] for name in sorted(read)},
         features=extracted,
-        own_claims=own_claims,
         papers=papers,
         quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
         kinds={d["paper"]: d.get("kinds", {}) for _, d in documents},
@@ -280,8 +278,6 @@ def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
     }
     named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
     named |= {f"open_fits.{fit}": fit for fit in document.get("open_fits", ())}
-    if "open_audit" in document:
-        named["open_audit.case"] = document["open_audit"]["case"]
     for name, entry in document["experiments"].items():
         steps = ("data", "share", "fit", "evaluate")
         named |= {f"experiments.{name}.{k}": entry[k] for k in steps if k in entry}

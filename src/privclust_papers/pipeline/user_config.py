@@ -1,7 +1,6 @@
 """A user's methods, added to the papers before a run is planned.
 
-config/my_methods.yaml adds a class to the experiments of any target, and a class with a claimed
-guarantee to the audit.
+config/my_methods.yaml adds a class to the experiments of any target.
 """
 
 from __future__ import annotations
@@ -11,18 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from privclust_papers.pipeline.words import OWN_CLAIM
-from privclust_papers.settings.config import ConfigError, load_validated, load_yaml, validate
+from privclust_papers.settings.config import ConfigError, load_validated
 from privclust_papers.settings.dotted import load_object
 
 
-def join_own_methods(
-    documents: Sequence[dict[str, Any]], path: str, schemas: Path
-) -> list[dict[str, Any]]:
+def join_own_methods(documents: Sequence[dict[str, Any]], path: str, schemas: Path) -> None:
     """Add the methods of config/my_methods.yaml to the papers' experiments, in place.
 
-    Return the file's claims, each with the ``paper`` of its target. Raises a ConfigError with file,
-    key and method if a class cannot be imported or lacks a method that fits call, a target does not
-    exist or accepts no other methods, or a name is taken.
+    Raises a ConfigError with file, key and method if a class cannot be imported or lacks a method
+    that fits call, a target does not exist or accepts no other methods, or a name is taken.
     """
     config = load_validated(path, schemas / "my_methods.schema.yaml")
     for name, method in config["methods"].items():
@@ -44,18 +40,6 @@ def join_own_methods(
                         f"({experiment}) gives it other parameters; take another name there"
                     )
                 entry["methods"] = {**entry["methods"], name: use}
-        if "audit" in method:
-            _add_to_audit(documents, name, method, where)
-    if config["claims"]:
-        validate(config["claims"], load_yaml(schemas / "claims.schema.yaml"), f"{path}: claims")
-    papers = {target: d["paper"] for d in documents for target in d["targets"]}
-    for claim in config["claims"]:
-        if claim["target"] not in papers:
-            raise ConfigError(
-                f"{path}: claims.{claim['id']}.target: got {claim['target']!r}; it must be one of "
-                f"{', '.join(sorted(papers))}"
-            )
-    return [{"of": "ours", **claim, "paper": papers[claim["target"]]} for claim in config["claims"]]
 
 
 def _own_class(dotted: str, where: str) -> Any:
@@ -109,28 +93,3 @@ def _check_fits(estimator: type, fit: Mapping[str, str], where: str, dotted: str
             f"{where}: {dotted} has no method {needed!r}; the class must have {needed} and, after "
             f"it was called, {fit['reads']}"
         )
-
-
-def _add_to_audit(
-    documents: Sequence[dict[str, Any]], name: str, method: Mapping[str, Any], where: str
-) -> None:
-    """Add an attack on a whole fit to the audit, if the run has an audit."""
-    for document in (document for document in documents if "open_audit" in document):
-        claim, audit, experiments = method["audit"], document["open_audit"], document["experiments"]
-        if audit["experiment"] not in experiments:
-            raise ConfigError(
-                f"{document['paper']}: open_audit.experiment: got {audit['experiment']!r}; it may "
-                f"be one of {', '.join(experiments)}"
-            )
-        try:
-            load_object(claim["pair"])
-        except ConfigError as error:
-            raise ConfigError(f"{where}.audit.pair: {error}") from error
-        if name in document["methods"]:
-            raise ConfigError(f"{where}: the audit has a case of that name; take another")
-        case = {"label": f"{method['label']} {OWN_CLAIM}", "class": audit["case"]}
-        document["methods"] = {**document["methods"], name: case}
-        params = {**claim, "estimator": method["class"]}
-        use = {"params": params, "code": [method["class"], claim["pair"]]}
-        entry = experiments[audit["experiment"]]
-        entry["methods"] = {**entry["methods"], name: use}

@@ -230,7 +230,6 @@ def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
     assert json.loads(jobs.verdicts_spec(of())) == {
         "experiments": ["mtsc_synthetic", "mtsc_heat_map"],
         "papers": [],
-        "own_claims": [],
         "own_targets": [],
         "quantities": {"mtsc": {}},
         "kinds": {"mtsc": {}},

@@ -11,8 +11,6 @@ from privclust_papers.settings.config import ConfigError, load_yaml
 
 ROOT = Path(__file__).parents[3]
 CLASSES = """
-import numpy as np
-
 class Fits:
     def fit(self, X, y=None):
         return self
@@ -21,12 +19,8 @@ class Bare:
     pass
 
 a_function = len
-
-def pair():
-    return np.zeros((1, 1)), np.ones((1, 1))
 """
 METHOD = {"label": "mine", "class": "own_classes.Fits", "targets": {"ckm_fig3": {}}}
-AUDIT = {"pair": "own_classes.pair", "read": "centers", "epsilon": 1.0}
 
 
 @pytest.fixture
@@ -37,12 +31,11 @@ def plan_of(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own_classes", raising=False)
 
-    def plan(methods=None, claims=(), **changes):
+    def plan(methods=None, **changes):
         papers = [f"config/papers/{paper}" for paper in ("ckm", "dpem", "audit")]
         config = load_yaml("config/config.yaml") | {"papers": papers} | changes
-        own = {"methods": methods or {}, "claims": list(claims)}
         config["my_methods"] = str(tmp_path / "my_methods.yaml")
-        Path(config["my_methods"]).write_text(yaml.safe_dump(own))
+        Path(config["my_methods"]).write_text(yaml.safe_dump({"methods": methods or {}}))
         return load_plan(config, "workflow/schemas", {})
 
     return plan
@@ -50,7 +43,7 @@ def plan_of(monkeypatch, tmp_path):
 
 def test_files_as_they_come_add_nothing():
     config = load_yaml(ROOT / "config/config.yaml")
-    assert load_yaml(ROOT / config["my_methods"]) == {"methods": {}, "claims": []}
+    assert load_yaml(ROOT / config["my_methods"]) == {"methods": {}}
 
 
 def test_a_method_joins_the_experiments_of_its_targets_alone(plan_of):
@@ -76,52 +69,21 @@ def test_a_users_method_leaves_other_fits_at_paper_effort(plan_of):
     assert specs[0] == specs[1]
 
 
-def test_a_claim_of_privacy_is_attacked(plan_of):
-    plan = plan_of({"mine": {**METHOD, "audit": {**AUDIT, "params": {"k": 1}}}})
-    case = plan.experiments["audit_mechanisms"].methods["mine"]
-    assert case.params == {**AUDIT, "params": {"k": 1}, "estimator": "own_classes.Fits"}
-    assert "own_classes.Fits" in case.dotted_paths()
-    assert "own_classes.pair" in case.dotted_paths()
-
-
-def test_the_papers_say_which_fits_and_which_audit_are_open(plan_of, tmp_path):
+def test_the_papers_say_which_fits_are_open(plan_of, tmp_path):
     paper = load_yaml(ROOT / "config/papers/ckm/paper.yaml")
-    audit = load_yaml(ROOT / "config/papers/audit/paper.yaml")
-    folders = [tmp_path / "ckm", tmp_path / "audit"]
 
     def plan(method):
-        for folder, document in zip(folders, (paper, audit), strict=True):
-            folder.mkdir(exist_ok=True)
-            (folder / "paper.yaml").write_text(yaml.safe_dump(document))
-        return plan_of({"mine": method}, papers=list(map(str, folders)))
+        (tmp_path / "paper.yaml").write_text(yaml.safe_dump(paper))
+        return plan_of({"mine": method}, papers=[str(tmp_path)])
 
     (fit,) = paper["open_fits"]
     paper["open_fits"][fit] = {"calls": "search", "reads": "answers_"}
     message = r"has no method 'search'; the class must have search and, after it was"
     with pytest.raises(ConfigError, match=message):
         plan(METHOD)
-    audit["open_audit"]["experiment"] = "nothing"
-    paper["open_fits"][fit]["calls"] = "fit"
-    with pytest.raises(ConfigError, match=r"audit: open_audit.experiment: got 'nothing'; it may"):
-        plan({**METHOD, "audit": AUDIT})
-    del audit["open_audit"]
-    assert "mine" not in plan({**METHOD, "audit": AUDIT}).experiments["audit_mechanisms"].methods
     paper["open_fits"] = {f"{fit}s": {"calls": "fit", "reads": "labels_"}}
     with pytest.raises(ConfigError, match=r"mine.targets: ckm_fig3 compares no methods"):
         plan(METHOD)
-
-
-def test_claims_reach_the_scorecard(plan_of):
-    claim = {"id": "better", "target": "ckm_fig3", "where": "here", "claim": "it is"}
-    check = {"kind": "below", "experiment": "ckm_privacy", "metric": "relative_sse"}
-    claim["check"] = {**check, "method": "mine", "bound": 2, "reason": "twice the best"}
-    (judged,) = plan_of({"mine": METHOD}, claims=[claim]).own_claims
-    assert judged == {**claim, "paper": "ckm", "of": "ours"}  # counted apart from the paper's
-    elsewhere = {**claim, "target": "mtsc_fig1"}
-    with pytest.raises(ConfigError, match=r"claims.better.target: got 'mtsc_fig1'; it must be one"):
-        plan_of({"mine": METHOD}, claims=[elsewhere])
-    with pytest.raises(ConfigError, match=r"my_methods.yaml: claims: \[0\]: the key"):
-        plan_of({"mine": METHOD}, claims=[{"id": "better"}])
 
 
 @pytest.mark.parametrize(
@@ -134,8 +96,6 @@ def test_claims_reach_the_scorecard(plan_of):
         ({"targets": {"ckm_fig9": {}}}, r"mine.targets: got 'ckm_fig9'; it must be one of ckm_bey"),
         ({"targets": {"ckm_tab_snr": {}}}, r"mine.targets: ckm_tab_snr compares no methods; it m"),
         ({"label": "EUGkM, replace-one"}, r"label: got 'EUGkM, replace-one', which is the label"),
-        ({"audit": {**AUDIT, "pair": "own_classes.other"}}, r"mine.audit.pair: own_classes.other"),
-        ({"audit": {**AUDIT, "epsilon": 0}}, r"methods.mine.audit.epsilon"),
         ({"colour": "red"}, r"my_methods.yaml: methods.mine"),
     ],
 )
