@@ -25,11 +25,10 @@ def test_run_makes_every_file_and_a_second_run_does_nothing(finished):
     assert finished.planned() == {}
 
 
-def test_every_job_leaves_a_log_and_a_benchmark(finished):
+def test_every_job_leaves_a_log(finished):
     jobs = [path for path in finished.results() if path.endswith(".h5")]
     logs = list((finished.folder / "logs").rglob("*.log"))
-    benchmarks = list((finished.folder / "benchmarks").rglob("*.tsv"))
-    assert len(logs) == len(benchmarks) > len(jobs)
+    assert len(logs) > len(jobs)
     fit = finished.folder / "logs/quick/mtsc/mtsc_synthetic/fit/ssc_0000.log"
     assert "mtsc_synthetic ssc: 3 of 3" in fit.read_text()
 

@@ -35,7 +35,6 @@ from privclust_papers.report.drawing.panels import (
     caption,
     cell,
     counted,
-    outside_note,
     put_table,
     table_drawing,
 )
@@ -327,7 +326,7 @@ def beyond(results: Results) -> Drawing:
             figure,
             f"Median SSE of {_numbers_of_trials(results)} relative to Lloyd's k-means. All methods "
             "are (epsilon, 1e-6)-DP for replace-one neighbours and have the same declared bounds. "
-            f"The lowest tick is {LOWEST:g} or less. {outside_note(results.trials.values())}",
+            f"The lowest tick is {LOWEST:g} or less.",
         )
     return Drawing(figure, _joined(tables))
 

@@ -18,14 +18,11 @@ from privclust_papers.report.drawing.panels import (
     caption,
     counted,
     legend_above,
-    outside_note,
     table_drawing,
-    tell_hidden_curves,
 )
 from privclust_papers.report.drawing.style import Drawing, MethodStyle, Results, canvas
 
 _WIDTH = 9.5  # inches, of a table
-_MAX_NATS = 12.0  # range of a panel below the best value
 _NEAR_EM = 0.05  # gap in nats below which a fit counts as near EM
 _LINEAR_PART = 10.0 / 9.0  # of a symlog axis from 0 to its threshold, in decades, as Matplotlib's
 _FLOORS = ["floored_weights", "floored_means", "floored_covariances"]
@@ -317,24 +314,6 @@ def fig4(results: Results) -> Drawing:
         caption(
             figure, f"{_OF_STARTS} {counted(trials)}. Left, joint noise (CDP) is in the table only."
         )
-    return Drawing(figure, _curves_table(trials, "epsilon"))
-
-
-def likelihoods(results: Results) -> Drawing:
-    """Test log-likelihood of all methods against epsilon."""
-    (trials,) = results.trials.values()
-    with canvas(6.5, 5.0, results.trials) as figure:
-        axis = figure.subplots()
-        _likelihoods(results, "epsilon", axis, list(results.styles))
-        best, lowest = trials["upper_quartile"].max(), trials["lower_quartile"].min()
-        room = 0.05 * min(best - lowest, _MAX_NATS)
-        axis.set_ylim(max(lowest, best - _MAX_NATS) - room, best + room)
-        y_name = "test log-likelihood per point, median of the starts"
-        axis.set(xlabel="privacy budget, epsilon", ylabel=y_name)
-        tell_hidden_curves(axis)
-        _legend_below(axis)
-        if note := outside_note([trials]):
-            caption(figure, note)
     return Drawing(figure, _curves_table(trials, "epsilon"))
 
 

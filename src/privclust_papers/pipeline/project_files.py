@@ -38,7 +38,7 @@ _SOURCES = (
     "workflow/scripts/*.py",
     "src/privclust_papers/command/privclust-papers",
 )
-SETTINGS = ("datasets", "features", "my_methods", "my_data")  # settings with paths of config files
+SETTINGS = ("datasets", "features", "my_methods")  # settings with paths of config files
 _OF_A_PAPER = ("paper.yaml", "claims.yaml", "printed.csv")
 
 
@@ -62,7 +62,7 @@ def project_files(
 def config_files(
     folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
 ) -> Iterable[str]:
-    """Return the files named in settings, and the template named in one of them, even if missing.
+    """Return the files named in settings, even if missing.
 
     Arguments are those of `project_files`.
     """
@@ -71,19 +71,6 @@ def config_files(
     for paper in settings.get("papers") or ():
         yield from (os.path.normpath(Path(paper, name)) for name in _OF_A_PAPER)
     yield from (os.path.normpath(settings[key]) for key in SETTINGS if settings.get(key))
-    if settings.get("my_data") and (panels := _content(top / settings["my_data"]).get("panels")):
-        yield os.path.normpath(panels)
-
-
-def own_data_files(folder: str | os.PathLike[str], config: Mapping[str, Any]) -> Iterable[str]:
-    """Return the files of a user's data and features named in settings, within the folder."""
-    entries = _content(Path(folder, config.get("my_data") or "")).get("data")
-    features = _content(Path(folder, config.get("features") or ""))
-    both = [mapping for mapping in (entries, features) if isinstance(mapping, Mapping)]
-    for entry in (entry for mapping in both for entry in mapping.values()):
-        name = os.path.normpath(str(entry.get("file", "."))) if isinstance(entry, Mapping) else "."
-        if not os.path.isabs(name) and name.partition(os.sep)[0] not in (".", ".."):
-            yield name
 
 
 def _content(path: Path) -> Mapping[str, Any]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 OWN_CLAIM = "(own claim)"
 """Suffix of the labels of a user's methods; captions state the privacy of the others."""
 
-ROWS, ROWS_OUTSIDE = "rows", "rows_outside"
-"""Facts of trials on a user's data: the number of rows, and of rows outside the bounds."""
-
 CLAIMANTS = ("ours", "paper", "code", "copy", "nobody")
 """Claimants of the audited guarantees; the metric ``claimant`` is an index into this tuple."""
 

@@ -620,13 +620,6 @@ def test_statements_have_a_row_each():
     assert heads == ["statement", "n", "mean", "median", "min", "max"]
 
 
-def test_rows_outside_the_box_are_told():
-    results = edited(SPARSE["beyond"], lambda trials: trials.assign(rows_outside=7, rows=1000))
-    said = drawn("beyond", results).figure.get_suptitle().replace("\n", " ")
-    assert "7 of 1,000 rows lie outside the declared bounds and are clipped to them." in said
-    assert "outside" not in drawn("beyond", SPARSE["beyond"]).figure.get_suptitle()
-
-
 def test_an_axis_between_two_ticks_has_ticks_of_its_own():
     table = pd.DataFrame({"n": [3, 3], "median": [49.7, 49.8]})
     axis = Figure().subplots()

@@ -1,7 +1,5 @@
 """Figures of the DP-EM paper from made-up tables."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -223,20 +221,3 @@ def test_table_has_a_row_a_point(tmp_path):
     results = Results("t", {"e": trials}, {"e": summary}, {}, pd.DataFrame())
     table = written(dpem.table, results, tmp_path)
     assert table["statement"].tolist() == ["weights", "trace"]
-
-
-def test_likelihoods_show_what_lies_off_the_panel():
-    def row_of(method, value):
-        loss = {"em": -1.0, "cdp": 40.0}.get(method, 0.5 + value)
-        return {"loss": loss, "lower_quartile": -loss - 0.1, "upper_quartile": 0.1 - loss}
-
-    methods = ["em", "cdp", "dp"]
-    results = results_of("epsilon", [0.1, 1.0], row_of, lambda rng: {}, methods)
-    plain = dpem.likelihoods(results).figure
-    assert not plain.get_suptitle()
-    trials = results.trials["e"].assign(rows_outside=184, rows=20_000)
-    figure = dpem.likelihoods(replace(results, trials={"e": trials})).figure
-    (axis,) = figure.axes
-    labels = [text.get_text() for text in axis.get_legend().get_texts()]
-    assert labels == ["EM", "CDP (below the panel)", "DP"]
-    assert figure.get_suptitle().startswith("184 of 20,000 rows lie outside the declared bounds")

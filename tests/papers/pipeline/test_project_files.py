@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from privclust_papers.pipeline.project_files import commit_of, own_data_files
+from privclust_papers.pipeline.project_files import commit_of
 
 
 def git(folder, *arguments):
@@ -50,12 +50,3 @@ def test_no_commit_is_that_of_a_folder_around_the_project(checkout, tmp_path):
 def test_there_may_be_no_git(checkout, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert commit_of(checkout[0], {}) == ""
-
-
-def test_own_data_are_those_of_data_and_of_features(tmp_path):
-    (tmp_path / "data.yaml").write_text(
-        "data:\n  mine: {file: a/mine.csv}\n  out: {file: ../x.csv}\n"
-    )
-    (tmp_path / "features.yaml").write_text("mine: {file: b/mine.npz}\nnet: {model: lite0}\n")
-    config = {"my_data": "data.yaml", "features": "features.yaml"}
-    assert list(own_data_files(tmp_path, config)) == ["a/mine.csv", "b/mine.npz"]

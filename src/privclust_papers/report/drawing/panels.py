@@ -15,7 +15,6 @@ from matplotlib.axis import Axis
 from matplotlib.figure import FigureBase
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from privclust_papers.pipeline.words import ROWS, ROWS_OUTSIDE
 from privclust_papers.report.comparison import RANGES, half_width
 from privclust_papers.report.drawing.style import BELOW, Drawing, MethodStyle, Results, canvas
 
@@ -35,29 +34,6 @@ def counted(*tables: pd.DataFrame) -> str:
     """Return the number of trials: "12 trials", or "1 trial or 3 trials" if tables differ."""
     numbers = {trials["trial"].nunique() for trials in tables}
     return " or ".join(sorted("1 trial" if n == 1 else f"{n} trials" for n in numbers))
-
-
-def outside_note(trials: Iterable[pd.DataFrame]) -> str:
-    """Return a note on the number of rows clipped to the declared bounds; empty if none were."""
-    notes = {
-        f"{outside:,} of {rows:,} rows lie outside the declared bounds and are clipped to them."
-        for table in trials
-        if ROWS_OUTSIDE in table
-        for outside, rows in table[[ROWS_OUTSIDE, ROWS]].drop_duplicates().to_numpy()
-        if outside
-    }
-    return " ".join(sorted(notes))
-
-
-def tell_hidden_curves(axis: Axes) -> None:
-    """Mark the labels of curves that lie completely outside a panel."""
-    low, high = axis.get_ylim()
-    for line in axis.get_lines():
-        values = np.asarray(line.get_ydata(), dtype=float)
-        values = values[np.isfinite(values)]
-        for is_off, where in ((values < low, "below"), (values > high, "above")):
-            if len(values) and is_off.all():
-                line.set_label(f"{line.get_label()} ({where} the panel)")
 
 
 def legend_below(figure: FigureBase, axis: Axes, *others: Axes, ncols: int, **look: float) -> None:
