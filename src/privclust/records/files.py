@@ -13,15 +13,14 @@ COMPRESSIONS = (".gz", ".bz2", ".xz")
 """Suffixes of compressed texts that are read as well."""
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".parq", ".pq")
-ARROW = (".arrow", ".feather", ".ipc")
 HDF5 = (".h5", ".hdf5", ".hdf")
 NPY = (".npy",)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
-_KINDS = {"text": TEXT, "parquet": PARQUET, "arrow": ARROW, "hdf5": HDF5, "npy": NPY}
+_KINDS = {"text": TEXT, "parquet": PARQUET, "hdf5": HDF5, "npy": NPY}
 
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
-    """Return the kind of a file by its suffix: "text", "parquet", "arrow", "hdf5", "npy", or "".
+    """Return the kind of a file by its suffix: "text", "parquet", "hdf5", "npy", or "".
 
     Raises
     ------
@@ -30,8 +29,8 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
 
     Examples
     --------
-    >>> kind_of_file("day.CSV.gz"), kind_of_file("day.feather"), kind_of_file("day")
-    ('text', 'arrow', '')
+    >>> kind_of_file("day.CSV.gz"), kind_of_file("day.pq"), kind_of_file("day")
+    ('text', 'parquet', '')
     """
     suffix = _suffix(path)
     if suffix in _SHEETS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +16,10 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.records.arrow import RowReader
-from privclust.records.cells import number
 from privclust.records.errors import ReadingError
 from privclust.records.files import kind_of_file, known_suffixes
 from privclust.records.matrix import numbers_of_table
-from privclust.records.table_files import TableFile, open_table, reworded, worded
+from privclust.records.table_files import TextFile, open_table, reworded, worded
 
 Source: TypeAlias = ArrayLike | str | os.PathLike[str] | Iterable[ArrayLike]
 """A source of records; see `chunks`."""
@@ -101,12 +99,12 @@ def chunks(source: Source, *, columns: Sequence[str] | None = None) -> Chunks:
         - Objects with a shape that can be sliced by rows: arrays, memory maps, h5py data sets,
           frames of pandas.
         - A str or path-like, read by its suffix. ``.h5``, ``.hdf5``, ``.hdf``: the only
-          two-dimensional data set of an HDF5 file. ``.parquet``, ``.arrow``, ``.feather``: columns
-          of numbers. ``.npy``: a two-dimensional array. ``.csv``, ``.tsv``, ``.txt``, also
-          compressed (as ``.csv.gz``): fields under a header.
+          two-dimensional data set of an HDF5 file. ``.parquet``: columns of numbers. ``.npy``: a
+          two-dimensional array. ``.csv``, ``.tsv``, ``.txt``, also compressed (as ``.csv.gz``):
+          fields under a header.
         - Any other iterable of chunks, each of shape (n, n_features), used unchanged.
     columns : sequence of str or None
-        Names of the columns to read from a Parquet, Arrow or CSV file; None for all.
+        Names of the columns to read from a Parquet or CSV file; None for all.
 
     Returns
     -------
@@ -228,8 +226,8 @@ class _NpyTable:
 
 def _table_file(path: Path, columns: Sequence[str] | None) -> Chunks:
     table = open_table(path)
-    if table.is_text:
-        _check_header(table, columns)
+    if isinstance(table, TextFile):
+        table.check_header(columns)
     reader = RowReader(columns).for_schema(table.schema)
     names = tuple(reader.columns)
     places = {name: place for place, name in enumerate(table.names)}
@@ -242,29 +240,12 @@ def _table_file(path: Path, columns: Sequence[str] | None) -> Chunks:
     )
 
 
-def _check_header(table: TableFile, columns: Sequence[str] | None) -> None:
-    """Refuse a text without a header; its first line is a record and is not quoted."""
-    table.check_names(list(columns or ()))
-    if columns is not None:
-        return
-    if any(map(_is_number, table.names)):
-        raise ReadingError("its first line holds numbers, and must be a header: names of columns")
-    if "\ufffd" in "".join(table.names):
-        raise ReadingError("its header is no text in UTF-8: convert it, or name the columns")
-    if len(set(table.names)) < len(table.names):
-        raise ReadingError("its first line has a name twice, and must be a header: name columns")
-
-
-def _is_number(text: str) -> bool:
-    return not math.isnan(number(text)) or text.lower() == "nan"
-
-
 def _rows(n_features: int) -> int:
     return max(1, _CHUNK_BYTES // (8 * n_features))
 
 
 _OF_NAMES = "columns are for files whose columns have names only"
-_HAVE_NAMES = ("parquet", "arrow", "text")
+_HAVE_NAMES = ("parquet", "text")
 _READERS: dict[str, Callable[..., Chunks]] = {
     "hdf5": _hdf5,
     "npy": _npy,

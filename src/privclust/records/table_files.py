@@ -1,4 +1,4 @@
-"""Tables in files, read by the names of columns: Parquet, Arrow, and texts of lines.
+"""Tables in files, read by the names of columns: Parquet, and texts of lines.
 
 A parser of whole texts may read, skip or refuse a line because of others: after a stray quote the
 next lines are joined. Here each line is parsed independently. Every line is a record, even at a
@@ -13,6 +13,7 @@ import gzip
 import io
 import itertools
 import lzma
+import math
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -26,6 +27,7 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.records.arrow import check_columns
+from privclust.records.cells import number
 from privclust.records.columns import Column, check_kind, column_of, column_of_texts, kind_of_arrow
 from privclust.records.errors import ReadingError
 from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
@@ -51,16 +53,11 @@ class TableFile(ABC):
         Names of all columns; one may occur twice.
     schema : pyarrow.Schema
         Their types; for a text the type of nulls, as its entries have no type.
-    n_rows : int or None
-        None if it is known only after reading.
-    is_text : bool
     """
 
     path: Path
     names: tuple[str, ...]
     schema: Any
-    n_rows: int | None
-    is_text = False
 
     @abstractmethod
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
@@ -109,8 +106,8 @@ def open_table(
     Parameters
     ----------
     path : path
-        ``.parquet``, ``.arrow``, ``.feather``, or ``.csv``, ``.tsv``, ``.txt`` with a header, also
-        compressed (``.csv.gz``).
+        ``.parquet``, or ``.csv``, ``.tsv``, ``.txt`` with a header, also compressed
+        (``.csv.gz``).
     delimiter : str or None
         Delimiter of a text; None for a tab in ``.tsv``, else a comma.
     encoding : str
@@ -133,7 +130,7 @@ def open_table(
     with worded(path):
         if kind == "text":
             return TextFile(path, delimiter, encoding=encoding, notation=notation)
-        return _ParquetFile(path) if kind == "parquet" else _ArrowFile(path)
+        return _ParquetFile(path)
 
 
 class _ParquetFile(TableFile):
@@ -142,7 +139,7 @@ class _ParquetFile(TableFile):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         with self._opened() as file:
-            self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+            self.schema = file.schema_arrow
         self.names = tuple(self.schema.names)
 
     def _opened(self) -> Any:
@@ -156,38 +153,6 @@ class _ParquetFile(TableFile):
             for batch in file.iter_batches(batch_size=n_rows, columns=list(names)):
                 if len(batch):
                     yield batch
-
-
-class _ArrowFile(TableFile):
-    """An Arrow or Feather file, in the format of files or of streams."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        with self._opened() as (schema, n_rows, _):
-            self.schema, self.n_rows, self.names = schema, n_rows, tuple(schema.names)
-
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        """Give the schema, the number of rows, and the batches."""
-        pyarrow = require("pyarrow", "Arrow files")
-        with pyarrow.memory_map(os.fspath(self.path)) as file:
-            try:
-                reader = pyarrow.ipc.open_file(file)
-                places = range(reader.num_record_batches)
-                n_rows: int | None = sum(reader.get_batch(i).num_rows for i in places)
-                batches: Iterator[Any] = map(reader.get_batch, places)
-            except pyarrow.ArrowInvalid:
-                file.seek(0)
-                reader = pyarrow.ipc.open_stream(file)
-                n_rows, batches = None, iter(reader)
-            yield reader.schema, n_rows, batches
-
-    def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
-        with self._opened() as (_, _, batches):
-            for batch in batches:
-                batch = batch.select(list(names))
-                for start in range(0, len(batch), n_rows):
-                    yield batch.slice(start, n_rows)
 
 
 @dataclass(frozen=True)
@@ -204,9 +169,6 @@ class _Part:
 
 class TextFile(TableFile):
     """A text of lines; each line but the first is a row."""
-
-    is_text = True
-    n_rows = None
 
     def __init__(
         self,
@@ -245,6 +207,18 @@ class TextFile(TableFile):
                     f"{self.path}: {which} {name!r}; its first line must be a header, with "
                     f"{self.delimiter!r} between names (--delimiter){other}"
                 )
+
+    def check_header(self, names: Sequence[str] | None) -> None:
+        """Raise a ReadingError if the first line is no header of `names` (None: of any)."""
+        self.check_names(names or ())
+        if names is not None:
+            return
+        if any(not math.isnan(number(name)) or name.lower() == "nan" for name in self.names):
+            raise ReadingError("its first line holds numbers, and must be a header: column names")
+        if "\ufffd" in "".join(self.names):
+            raise ReadingError("its header is no text in UTF-8: convert it, or name the columns")
+        if len(set(self.names)) < len(self.names):  # not named: they may be a record's fields
+            raise ReadingError("its first line has a name twice, and must be a header")
 
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
         n = len(self.names)
@@ -304,7 +278,7 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
-_KINDS = ("text", "parquet", "arrow")
+_KINDS = ("text", "parquet")
 
 
 @contextmanager

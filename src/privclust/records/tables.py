@@ -23,14 +23,14 @@ from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables, 
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
-from privclust.records.table_files import open_table, reworded, worded
+from privclust.records.table_files import TextFile, open_table, reworded, worded
 
 State: TypeAlias = dict[str, np.ndarray]
 """Arrays of integers; the state of two parts is the sum of their states, entry by entry."""
 
 _BUFFER_BYTES = 1 << 20  # bytes of a file read at a time
 _TAKEN = (
-    "a path of Parquet, Arrow or CSV files (a file, a folder, a pattern, or a list), a data set of "
+    "a path of Parquet or CSV files (a file, a folder, a pattern, or a list), a data set of "
     "pyarrow, or what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow); frames of Dask and "
     "Spark must be written to Parquet"
 )
@@ -156,7 +156,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
 
 
 def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
-    """Return row groups of Parquet files, and parts of texts and Arrow files."""
+    """Return row groups of Parquet files, and parts of texts."""
     for path in map(os.fspath, paths):
         if "://" in path:
             raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
@@ -168,7 +168,7 @@ def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
     for file in files:
         if not os.path.isfile(file):
             raise FileNotFoundError(f"{file}: there is no such file")
-    if any(kind_of_file(file) in ("text", "arrow") for file in files):
+    if any(kind_of_file(file) == "text" for file in files):
         return _parts_of_tables([open_table(file) for file in files], reading)
     return _parts_of_dataset(_dataset_of_files(files, paths), reading)
 
@@ -178,6 +178,8 @@ def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
     readers = []
     for table in tables:
         with worded(table.path):
+            if isinstance(table, TextFile):
+                table.check_header(None if reading.columns is None else reading.reads)
             readers.append(reading.for_schema(table.schema))
     for table, reader in zip(tables, readers, strict=True):
         names = list(dict.fromkeys(reader.reads))

@@ -217,7 +217,7 @@ class Sketch:
         Parameters
         ----------
         source : table
-            A path of Parquet, Arrow or CSV files (a file, a pattern such as ``"day-*.parquet"``, a
+            A path of Parquet or CSV files (a file, a pattern such as ``"day-*.parquet"``, a
             list of files, or a folder of Parquet files with its subfolders, except names that begin
             with ``.`` or ``_``), a ``pyarrow.dataset.Dataset``, any Arrow stream (a DuckDB
             relation, a Polars or pandas frame, an Arrow table), a Polars lazy frame. If the rows

@@ -15,7 +15,6 @@ from privclust.records.streams import chunks
 from privclust.records.table_files import open_table
 
 pa = pytest.importorskip("pyarrow")
-feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 FRAME = pd.DataFrame({"age": [30.0, 60.0, None], "visits": [1, 2, 3]})
@@ -27,19 +26,13 @@ def written(path, frame=FRAME):
     name = path.name
     if name.endswith((".parquet", ".parq", ".pq")):
         frame.to_parquet(path, index=False)
-    elif name.endswith((".feather", ".arrow")):
-        feather.write_feather(frame, path)
-    elif name.endswith(".ipc"):
-        table = pa.Table.from_pandas(frame)
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
-            stream.write_table(table)
     else:
         text = frame.to_csv(index=False, sep="\t" if ".tsv" in name else ",")
         path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return path
 
 
-KINDS = ("csv", "csv.gz", "tsv", "txt", "parquet", "parq", "pq", "feather", "arrow", "ipc")
+KINDS = ("csv", "csv.gz", "tsv", "txt", "parquet", "parq", "pq")
 
 
 def coordinates(path):
