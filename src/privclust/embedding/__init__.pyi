@@ -3,9 +3,7 @@ from ._dpdsne import DPdSNE as DPdSNE
 from ._private_pca import PrivatePCA as PrivatePCA
 from ._privatemail import PrivateMail as PrivateMail
 from ._random_projection import PrivateRandomProjection as PrivateRandomProjection
-from ._retrieval_protocol import Message as Message
-from ._retrieval_protocol import RetrievalClient as RetrievalClient
-from ._retrieval_protocol import RetrievalServer as RetrievalServer
+from ._retrieval_server import RetrievalServer as RetrievalServer
 from ._smlq import SMLQ as SMLQ
 from ._smlq import unit_rows as unit_rows
 from ._smlq_sensitivity import search_sensitivity as search_sensitivity
