@@ -13,7 +13,7 @@ entry = FeatureEntry.from_spec(json.loads(snakemake.params.spec))
 images = artefacts.read(snakemake.input.images, "dataset", {"dataset": entry.dataset})
 source = images.parameters["source"]
 folder = snakemake.input.get("weights")
-features = extract_set(
+extract_set(
     entry,
     images.arrays,
     snakemake.output.features,
@@ -22,4 +22,4 @@ features = extract_set(
     threads=snakemake.threads,
     weights=Path(folder, read_receipt(folder).file) if folder else None,
 )
-log.info("%s: features of %d images from %s", entry.name, len(features.y), source)
+log.info("%s: features of images from %s", entry.name, source)

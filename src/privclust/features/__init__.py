@@ -1,7 +1,6 @@
-"""Deep features of images, raw pixels for comparison, and their files.
+"""Deep features of images, and raw pixels for comparison.
 
-`extract_features` runs EfficientNet-Lite or ResNet-50 on onnxruntime (the extra ``images``);
-`save_features` and `load_features` are for files of features, also of a user's own.
+`extract_features` runs EfficientNet-Lite or ResNet-50 on onnxruntime (the extra ``images``).
 Names listed in the stub next to this file are imported at first use.
 """
 

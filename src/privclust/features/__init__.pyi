@@ -1,8 +1,5 @@
 from ._extract import extract_features as extract_features
 from ._extract import small_pixels as small_pixels
 from ._networks import network_name as network_name
-from ._store import FeatureSet as FeatureSet
-from ._store import load_features as load_features
-from ._store import save_features as save_features
 from ._weights import WeightsError as WeightsError
 from ._weights import weights_sha256 as weights_sha256

@@ -9,14 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from privclust.features import (
-    FeatureSet,
-    extract_features,
-    load_features,
-    save_features,
-    small_pixels,
-    weights_sha256,
-)
+from privclust.core import hdf5
+from privclust.features import extract_features, small_pixels, weights_sha256
 from privclust.features.images import ImageList, take_images
 from privclust_papers.datasets.registry import DataError
 from privclust_papers.pipeline.feature_sets import FeatureEntry
@@ -33,14 +27,15 @@ def extract_set(
     inputs: Mapping[str, str],
     threads: int,
     weights: str | os.PathLike[str] | None = None,
-) -> FeatureSet:
+) -> None:
     """Extract the features of a feature set and write them as an artefact, an ``.h5`` file.
 
     `arrays` is the prepared set of images, see `privclust.features.images`; `source` is its source,
     which may be a substitute; `inputs` has the digest of the prepared set, by role; `weights` is
-    the file of the network's weights, unless they are in a package. The result has ``pixels`` and
-    ``train``, and its bytes do not depend on the number of threads. Raises a DataError if the set
-    has no images, or the entry leaves none for training or test.
+    the file of the network's weights, unless they are in a package. The arrays are ``X``, ``y``,
+    ``train``, ``names``, and ``pixels``, raw pixels as a control; bytes do not depend on the number
+    of threads. Raises a DataError if the set has no images, or the entry leaves none for training
+    or test.
     """
     selected = select_images(entry, arrays)
     images = ImageList.from_arrays(selected)
@@ -49,7 +44,7 @@ def extract_set(
         images, model=model, weights=weights, size=entry.size, threads=threads, progress=True
     )
     kept = [name for name in ("y", "train", "names") if name in selected]
-    labels: dict[str, Any] = {name: selected[name] for name in kept}
+    labels: dict[str, np.ndarray] = {name: selected[name] for name in kept}
     about = {
         **entry.about(),
         "source": source,
@@ -62,8 +57,8 @@ def extract_set(
         "labels": _digest(labels),
     }
     pixels = small_pixels(images, entry.pixels)
-    save_features(path, X, **labels, pixels=pixels, about=about, inputs=inputs)
-    return load_features(path)
+    stored: dict[str, np.ndarray] = {"X": X, **labels, "pixels": pixels}
+    hdf5.write(path, "features", stored, about, inputs)
 
 
 def _digest(labels: Mapping[str, np.ndarray]) -> str:
