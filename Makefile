@@ -1,6 +1,7 @@
 # make            set up, make every figure and table at quick effort, say where the page is
 # make test       set up, run the tests, but for those of whole systems
 # make test-system  set up, run those: with a SLURM, a browser, the site, runs that are killed
+# make test-all   set up, run both kinds at the same time, as CI does
 # make coverage   set up, run `make test`'s tests, say which lines of which modules none of them runs
 # make engines    set up, install DuckDB and Polars in .venv/engines, run the tests that need them
 # make mutants    set up, plant small faults, say how many the tests see: MUTANTS="--rooms ... --each 10"
@@ -16,7 +17,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 # Modules are compiled once, not by each of the processes that jobs and tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: reproduce test test-system coverage engines mutants docs lint setup clean
+.PHONY: reproduce test test-system test-all coverage engines mutants docs lint setup clean
 
 reproduce: setup
 	.venv/bin/snakemake --cores $(CORES) --config effort=$(EFFORT)
@@ -28,13 +29,16 @@ PYTEST = -m pytest -n $(CORES) --no-loadscope-reorder --max-worker-restart 0
 test: setup
 	.venv/bin/python $(PYTEST) --dist loadfile -m "not system"
 
-# Many of these tests wait for runs that are killed or resumed, so there is one process more than cores. Tests of
-# SLURM mostly wait. They run at the same time, and their output comes last.
-test-system: setup
+# Many tests of whole systems wait for runs that are killed or resumed, so there is one process more than cores. Tests
+# of SLURM mostly wait. They run at the same time, and their output comes last. Files without tests of whole systems are
+# not collected: that takes each process 6 s.
+test-system: CHOSEN = -m system $(filter-out tests/workflow/slurm/%,$(shell grep -rl --include='test_*.py' 'mark[.]system' tests))
+test-all: CHOSEN = --ignore=tests/workflow/slurm
+test-system test-all: setup
 	@mkdir -p logs
-	.venv/bin/python -m pytest -m system tests/workflow/slurm > logs/test_slurm.log 2>&1 & \
+	.venv/bin/python -m pytest tests/workflow/slurm > logs/test_slurm.log 2>&1 & \
 	trap "kill $$!" INT TERM; \
-	.venv/bin/python $(PYTEST) -n $$(($(CORES) + 1)) --dist loadfile -m system --ignore=tests/workflow/slurm; \
+	.venv/bin/python $(PYTEST) -n $$(($(CORES) + 1)) --dist loadfile $(CHOSEN); \
 	others=$$?; \
 	wait $$!; slurm=$$?; cat logs/test_slurm.log; exit $$((others + slurm))
 

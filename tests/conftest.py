@@ -69,7 +69,11 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Mark and order tests: the longest first; one process alone keeps pytest's order."""
     config.stash[SO_FAR] = sum(os.times()[:4])
-    slow = _known_as_slow()
+    known = _known_as_slow()
+    for item in items:
+        if item.get_closest_marker("system") or _function(item.nodeid) in known:
+            item.add_marker("slow")
+    slow = {_function(item.nodeid) for item in items if item.get_closest_marker("slow")}
     slow_of_file = collections.Counter(name.partition("::")[0] for name in slow)
 
     def rank(item):
@@ -77,9 +81,6 @@ def pytest_collection_modifyitems(config, items):
         named = next((i for i, name in enumerate(LONGEST) if path.startswith(name)), len(LONGEST))
         return named, -slow_of_file[item.nodeid.partition("::")[0]]
 
-    for item in items:
-        if item.get_closest_marker("system") or _function(item.nodeid) in slow:
-            item.add_marker("slow")
     if hasattr(config, "workerinput"):  # a process of several
         items.sort(key=rank)
 
