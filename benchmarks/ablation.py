@@ -34,6 +34,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import collection
@@ -53,7 +54,7 @@ from privclust.decoding import (
 from privclust.decoding._elimination import eliminated
 from privclust.decoding._gaussians import boxed_points, paired_points
 from privclust.decoding._mixture_fit import MixtureFit
-from privclust.kmeans import CompressiveKMeans, _rounds
+from privclust.kmeans import CompressiveKMeans, _compressive, _rounds
 
 MODULES = (
     *("kmeans._compressive", "kmeans.last_rounds", "kmeans._rounds", "kmeans._noise_check"),
@@ -178,7 +179,11 @@ def as_counted(clusters, released, counted=_rounds._Clusters._counted):
 STAGES = {
     "a last round": {"last_round": False},
     "the projection": {"n_directions": "all"},
-    "a variance of each cluster": {"spread": "shared"},
+    "a variance of each cluster": (
+        _compressive,
+        "decode",
+        partial(_sketch_decoding.decode, spread="shared"),
+    ),
     "covariances": (CompressiveKMeans, "_has_covariances", lambda model, d: False),
     "several starts": (_sketch_decoding, "_starts_of_gaussians", lambda k: 1),
     "a second search": (_sketch_decoding, "_is_poor", lambda decoded, sketch: False),

@@ -15,7 +15,7 @@ SETTINGS = {
     "DPLloyd": {"bounds": (-1, 1), "max_iter": 2},
     "EUGkM": {"bounds": (-1, 1), "n_init": 1},
     "TreeKMeans": {"bounds": (-1, 1)},
-    "PrivateKMeans": {"bounds": (-1, 1), "n_clusters": 2, "method": "tree"},
+    "PrivateKMeans": {"bounds": (-1, 1), "n_clusters": 2},
     "CompressiveKMeans": {"n_clusters": 2, "bounds": (-1, 1), "n_frequencies": 20},
     "PrivateGaussianMixture": {"norm_bound": 1.0, "max_iter": 1},
     "AdaptiveGaussianMixture": {"n_components": 2, "norm_bound": 1.0, "max_iter": 1},

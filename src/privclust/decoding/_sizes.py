@@ -11,7 +11,7 @@ from privclust.core.warn import warn_caller
 from privclust.decoding._mixture_fit import cell_variance
 from privclust.decoding._moments import Moments
 from privclust.privacy import PrivacyLeakWarning
-from privclust.privacy.bounds import Box, checked_box, extremes
+from privclust.privacy.bounds import Box, check_magnitude, checked_box, extremes
 from privclust.sketches._frequencies import draw_frequencies
 
 PILOT_SHARE = 0.1
@@ -26,7 +26,7 @@ _MOST_BROAD, _FEW_FEATURES = 0.5, 3
 # rows with more than 16 features are projected to 2 log k directions, at least 8
 _MANY_FEATURES, _FEWEST_DIRECTIONS, _DIRECTIONS_PER_LOG = 16, 8, 2.0
 _PILOT_FREQUENCIES, _PILOT_PER_FEATURE = 64, 4  # frequencies of a pilot: 64 + 4 d
-_LARGEST, _NARROWEST = 1e99, 1e-20  # coordinates and widths with frequencies that do not overflow
+_RANGE = 1e99, 1e-20  # coordinates and widths with frequencies that do not overflow
 _PILOT_DECADES = -0.7, 2.3  # log10 of radii of pilot frequencies times the half-width of the box
 
 
@@ -93,10 +93,10 @@ def box_of_fit(
     """Return the declared box, or for a private fit that of the data, and its leaks."""
     if bounds is not None:
         box = checked_box(bounds, X.shape[1])
-        _check_scale("bounds", box.low, box.high)
+        check_magnitude("bounds", box.low, box.high, *_RANGE)
         return box, ()
     low, high = extremes(X)
-    _check_scale("X", low, high)
+    check_magnitude("X", low, high, *_RANGE)
     if epsilon is None:
         return None, ()
     leak = "bounds were not given and are taken from the data"
@@ -106,14 +106,3 @@ def box_of_fit(
     )
     margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
     return Box(low - margin, high + margin), (leak,)
-
-
-def _check_scale(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Raise a ValueError if squares or frequencies of data in a box may overflow."""
-    largest = max(-float(low.min()), float(high.max()))
-    width = float((0.5 * high - 0.5 * low).max())
-    if largest > _LARGEST or 0.0 < width < _NARROWEST:
-        raise ValueError(
-            f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
-            f"{2 * _NARROWEST:g}: rescale X"
-        )

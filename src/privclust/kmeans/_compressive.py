@@ -107,8 +107,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         cluster per feature. Must not come from private data. None: estimated by a pilot.
     decoder : {"gaussian", "clompr"}
         Whether clusters have a spread, or are points, as published; see `decode`.
-    spread : {"per_cluster", "shared"}
-        Whether each cluster has its own spread. After rounds, the loss hardly depends on it.
     last_round : {"auto", True, False}
         Whether `fit` has rounds, with 50 % of the budget, or 60 % after a projection. ``"auto"``
         needs Gaussian noise, the Gaussian decoder and `variance` None. It has rounds after every
@@ -220,7 +218,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     n_frequencies: int | None = None
     variance: float | None = None
     decoder: Literal["gaussian", "clompr"] = "gaussian"
-    spread: Literal["per_cluster", "shared"] = "per_cluster"
     last_round: Literal["auto"] | bool = "auto"
     n_directions: int | None = None
     max_clusters: int = MOST_CLUSTERS
@@ -343,7 +340,6 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._released,
             self.n_clusters_,
             method=self.decoder,
-            spread=self.spread,
             covariances=self._has_covariances(X.shape[1]),
             **where,
         )

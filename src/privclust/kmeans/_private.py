@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.hints import Bounds, RandomState
-from privclust.core.validation import check_option
 from privclust.kmeans._compressive import CompressiveKMeans
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._tree import TreeKMeans
@@ -17,7 +16,6 @@ from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.records.matrix import numbers_of_table
 
-_METHODS = ("auto", "tree", "sketch")
 _MOST_FEATURES_OF_TREE = 2
 _FROM_METHOD = (
     *("cluster_centers_", "weights_", "labels_", "guarantee_", "left_out_", "is_detected_"),
@@ -64,8 +62,6 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     missing : {"drop", "middle"}
         A row with an entry that is missing (NaN, None) or cannot be read as a number is left out,
         and counted by `left_out_`; or the entry is replaced by the middle of the bounds.
-    method : {"auto", "tree", "sketch"}
-        ``"auto"`` chooses as described above.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws noise that may be released (needs ``privclust[secure]``). Anything else gives
         reproducible noise, for experiments only.
@@ -130,18 +126,14 @@ class PrivateKMeans(PrivateEstimator, CenterClusterer):
     neighbours: Literal["replace_one", "add_remove"] = "replace_one"
     bounds: Bounds | None = None
     missing: Literal["drop", "middle"] = "drop"
-    method: Literal["auto", "tree", "sketch"] = "auto"
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        check_option("method", self.method, _METHODS)
         if self.epsilon is None:
             raise ValueError("epsilon must be a positive number, got None: use LloydKMeans")
+        shape = getattr(X, "shape", None) or np.shape(numbers_of_table(X))
+        method = method_for(shape[1], self.delta) if len(shape) == 2 else "sketch"
         parameters = self.get_params(deep=False)
-        method = parameters.pop("method")
-        if method == "auto":
-            shape = getattr(X, "shape", None) or np.shape(numbers_of_table(X))
-            method = method_for(shape[1], self.delta) if len(shape) == 2 else "sketch"
         model = (TreeKMeans if method == "tree" else CompressiveKMeans)(**parameters)
         model.fit(X, groups=groups)
         for name in _FROM_METHOD:

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 
 from privclust.core.packages import require
 from privclust.core.validation import check_real
-from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
+from privclust.privacy.gaussian_delta import least_epsilon
 
 _NEED = "privacy budgets"  # ask for dp-accounting, which is slow to import
 # Renyi orders at which a zCDP curve is converted: the best order is within 1e-4 of one of them.
@@ -36,8 +36,6 @@ PLD_STEPS = 200
 _MOST_STEPS = 1_000_000  # in all losses together; coarser steps are also valid
 # For one release: its distribution has probabilities of the exponential. A smaller one counts more.
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
-_LARGEST_BUDGET = 1e300  # larger budgets are reduced to this: squares of shares are floats
-_MOST_NOISE = 1e150  # in units of the sensitivity: the zCDP of more noise underflows
 _LEAST_PLD_DELTA = 1e-10  # below this, rounding errors of a convolution may matter
 _ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
 LAPLACE_STEP = 2.0**-20
@@ -283,7 +281,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         return zcdp_epsilon(math.exp(log_rho), delta) - epsilon
 
     # (epsilon, delta)-DP follows from rho >= epsilon only at useless delta
-    return math.exp(_root(excess, math.log(epsilon) - 1.0))
+    return math.exp(root_from_below(excess, math.log(epsilon) - 1.0))
 
 
 def pld_epsilon(losses: Sequence[Loss], delta: float) -> float:
@@ -369,43 +367,7 @@ def _composed_epsilon(losses: tuple[Loss, ...], delta: float) -> float:
     return min(total_epsilon(losses), zcdp_epsilon(rho, delta), pld_epsilon(losses, delta))
 
 
-def calibrated(losses_of: Callable[[float], Sequence[Loss]], epsilon: float, delta: float) -> float:
-    """Return the largest share with losses that compose to (epsilon, delta)-DP.
-
-    The losses grow with the share and are composed by `composed_epsilon`. The share is rounded
-    down; see `privclust.privacy.measurements.largest_share`. A ValueError is raised if the budget
-    is out of its range, or leaves each release less than any float.
-
-    Examples
-    --------
-    >>> share = calibrated(lambda share: [Loss(share**2 / 2, count=10)], 1.0, 1e-5)
-    >>> pld_epsilon([Loss(share**2 / 2, count=10)], 1e-5) <= 1.0
-    True
-    """
-    check_budget(epsilon, delta)
-    epsilon = min(epsilon, _LARGEST_BUDGET)
-
-    def excess(log_share: float) -> float:
-        return composed_epsilon(losses_of(math.exp(log_share)), delta) - epsilon
-
-    rho_of_one = total_rho(losses_of(1.0))
-    rho = zcdp_rho(epsilon, delta)
-    if rho == 0.0:  # zCDP gives a share that underflows
-        rho = 0.5 / min(least_sigma(epsilon, delta), _MOST_NOISE) ** 2
-    if rho <= 0.5 / _MOST_NOISE**2:
-        raise ValueError(
-            f"epsilon={epsilon!r} and delta={delta!r} leave each release a budget below the range "
-            "of floats; use a larger budget"
-        )
-    start = 0.5 * math.log(rho / rho_of_one)
-    log_share = _root(excess, start)
-    # discretised distributions are monotone only up to their steps: end on the safe side
-    while excess(log_share) > 0:
-        log_share -= 1e-4
-    return math.exp(log_share)
-
-
-def _root(excess: Callable[[float], float], start: float) -> float:
+def root_from_below(excess: Callable[[float], float], start: float) -> float:
     """Return where an increasing function crosses zero, to 1e-9 and from below."""
     low = high = start
     while excess(low) > 0:

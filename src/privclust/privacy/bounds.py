@@ -294,7 +294,7 @@ def declared_box(X: np.ndarray, bounds: Bounds | None) -> tuple[Box, bool, tuple
     """
     if bounds is None:
         least, largest = extremes(X)
-        _check_magnitude("X", least, largest)
+        check_magnitude("X", least, largest)
         leaks = _leaks("bounds were not given and are", "bounds that are")
         return Box(least, largest), False, leaks
     box = checked_box(bounds, X.shape[1])
@@ -360,7 +360,7 @@ def checked_box(bounds: Bounds, n_features: int) -> Box:
             "bounds must be finite with low < high on every axis, "
             f"got {low[j]:g} and {high[j]:g} for feature {j}"
         )
-    _check_magnitude("bounds", low, high)
+    check_magnitude("bounds", low, high)
     return Box(low, high)
 
 
@@ -389,14 +389,20 @@ def _corners(bounds: Any, n_features: int) -> Any:
     return tuple(zip(*parts, strict=True))
 
 
-def _check_magnitude(name: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Raise a ValueError if squares of numbers in the box may overflow."""
+def check_magnitude(
+    name: str,
+    low: np.ndarray,
+    high: np.ndarray,
+    most: float = _LARGEST,
+    narrowest: float = _SMALLEST,
+) -> None:
+    """Raise a ValueError if squares of numbers in the box, or one over them, may overflow."""
     largest = max(-float(low.min()), float(high.max()))
     width = float((0.5 * high - 0.5 * low).max())
-    if largest > _LARGEST or 0 < width < _SMALLEST:
+    if largest > most or 0 < width < narrowest:
         raise ValueError(
-            f"{name} must have a magnitude of at most {_LARGEST:g} and a width of at least "
-            f"{_SMALLEST:g}: rescale X"
+            f"{name} must have a magnitude of at most {most:g} and a width of at least "
+            f"{2 * narrowest:g}: rescale X"
         )
 
 

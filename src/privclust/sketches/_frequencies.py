@@ -12,7 +12,7 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import as_generator, check_integer, check_option, check_real
 from privclust.sketches._sketch import Sketch
 
-LAWS = ("adapted_radius", "folded_gaussian", "gaussian", "log_uniform")
+LAWS = ("adapted_radius", "folded_gaussian", "log_uniform")
 _SMALLEST_RADIUS, _LARGEST_RADIUS = 0.1, 7.0  # of "log_uniform"
 
 # Estimate of the variance: records and frequencies of the small sketches, frequencies of similar
@@ -30,7 +30,7 @@ def draw_frequencies(
     n_frequencies: int,
     *,
     variance: float = 1.0,
-    law: Literal["adapted_radius", "folded_gaussian", "gaussian", "log_uniform"] = "adapted_radius",
+    law: Literal["adapted_radius", "folded_gaussian", "log_uniform"] = "adapted_radius",
     random_state: RandomState = None,
 ) -> np.ndarray:
     r"""Draw the frequencies of a sketch.
@@ -46,12 +46,11 @@ def draw_frequencies(
     variance : float, default 1.0
         sigma^2, positive, in squared units of the data: about four times the variance of a cluster
         along one axis.
-    law : {"adapted_radius", "folded_gaussian", "gaussian", "log_uniform"}
+    law : {"adapted_radius", "folded_gaussian", "log_uniform"}
         Distribution of R. "adapted_radius": density proportional to
         ``sqrt(R^2 + R^4 / 4) exp(-R^2 / 2)``, which favours radii where the sketch of a Gaussian
         changes most with its mean and variance. "folded_gaussian": modulus of a standard Gaussian
-        number. "gaussian": norm of a standard Gaussian vector. "log_uniform": log-uniform from 0.1
-        to 7, for data with structure on several scales.
+        number. "log_uniform": log-uniform from 0.1 to 7, for data with structure on several scales.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         Source of the frequencies.
 
@@ -82,15 +81,14 @@ def draw_frequencies(
     check_option("law", law, LAWS)
     rng = as_generator(random_state)
     frequencies = rng.standard_normal((n_features, n_frequencies))
-    if law != "gaussian":
-        frequencies /= np.linalg.norm(frequencies, axis=0)
-        if law == "adapted_radius":
-            frequencies *= _adapted_radii(n_frequencies, rng)
-        elif law == "log_uniform":
-            ends = np.log(_SMALLEST_RADIUS), np.log(_LARGEST_RADIUS)
-            frequencies *= np.exp(rng.uniform(*ends, n_frequencies))
-        else:
-            frequencies *= np.abs(rng.standard_normal(n_frequencies))
+    frequencies /= np.linalg.norm(frequencies, axis=0)
+    if law == "adapted_radius":
+        frequencies *= _adapted_radii(n_frequencies, rng)
+    elif law == "log_uniform":
+        ends = np.log(_SMALLEST_RADIUS), np.log(_LARGEST_RADIUS)
+        frequencies *= np.exp(rng.uniform(*ends, n_frequencies))
+    else:
+        frequencies *= np.abs(rng.standard_normal(n_frequencies))
     return frequencies / np.sqrt(variance)
 
 

@@ -143,7 +143,6 @@ class Sketch:
         groups: ArrayLike | None = None,
         n_measurements: int | None = None,
         mask_seed: int | None = None,
-        first_record: int = 0,
     ) -> Self:
         """Return the sketch of a source of any size, without noise.
 
@@ -162,9 +161,6 @@ class Sketch:
         mask_seed : int or None
             Seed of the masks, which must be kept secret. None draws a seed from the operating
             system and forgets it. Not used if r = m.
-        first_record : int
-            Index of the first record in the whole data set. With equal seeds, parts then get the
-            masks that they have in the whole.
 
         Returns
         -------
@@ -181,7 +177,6 @@ class Sketch:
             frequencies,
             n_measurements=n_measurements,
             mask_seed=secrets.randbits(_MASK_SEED_BITS) if mask_seed is None else mask_seed,
-            first_record=first_record,
         )
         stream = chunks(source)
         n_features = sums.frequencies.shape[0]
@@ -484,4 +479,4 @@ class Sketch:
         """
         from privclust.sketches._sketch_file import load
 
-        return load(path)
+        return load(cls, path)

@@ -16,7 +16,6 @@ from privclust.privacy import Guarantee, Neighbours, NoisyCount
 from privclust.privacy.groups import ROW
 from privclust.sketches._feature_sums import FeatureSums
 from privclust.sketches._noise import SketchNoise, check_statement
-from privclust.sketches._sketch import Sketch
 from privclust.sketches._tables import SketchedTable
 
 MOST_BYTES = 1 << 30
@@ -31,7 +30,7 @@ _ARRAYS = (_FREQUENCIES, _SUMS, _UNREAD, *_EXACT.values())
 _MOST_RECORDS = 2**62
 
 
-def save(sketch: Sketch, path: str | os.PathLike[str]) -> str:
+def save(sketch: Any, path: str | os.PathLike[str]) -> str:
     """Write a sketch; see `Sketch.save`."""
     parameters: dict[str, Any] = {
         "frequencies": sketch.key,
@@ -61,8 +60,8 @@ def save(sketch: Sketch, path: str | os.PathLike[str]) -> str:
     return hdf5.write(path, _KIND, arrays, parameters)
 
 
-def load(path: str | os.PathLike[str]) -> Sketch:
-    """Read a sketch; see `Sketch.load`."""
+def load(cls: Any, path: str | os.PathLike[str]) -> Any:
+    """Read a sketch of a class; see `Sketch.load`."""
     if not os.path.exists(path):
         raise FileNotFoundError(f"{os.fspath(path)}: there is no such file")
     content = hdf5.read(path, _KIND, names=_ARRAYS, most_bytes=MOST_BYTES)
@@ -73,7 +72,7 @@ def load(path: str | os.PathLike[str]) -> Sketch:
             f"version of privclust reads format {_FORMAT}: make the sketch again"
         )
     try:
-        sketch = _restored(parameters, content.arrays)
+        sketch = _restored(cls, parameters, content.arrays)
         beside = _restored_beside(parameters, content.arrays.get(_UNREAD))
         sketch = replace(sketch, **beside) if beside else sketch
         _check_restored(sketch)
@@ -83,7 +82,7 @@ def load(path: str | os.PathLike[str]) -> Sketch:
     return sketch
 
 
-def _restored(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Sketch:
+def _restored(cls: Any, parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the sums of a file as a sketch, after checking them and the guarantee."""
     frequencies, n_measurements = arrays[_FREQUENCIES], parameters["n_measurements"]
     check_integer("n_measurements", n_measurements, minimum=1)
@@ -92,9 +91,9 @@ def _restored(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     if noise is None:
         state = {name: arrays[key] for name, key in _EXACT.items()}
         sums = FeatureSums.from_state(state, frequencies, n_measurements=n_measurements, unit=unit)
-        sketch = Sketch.from_feature_sums(sums)
+        sketch = cls.from_feature_sums(sums)
     else:
-        sketch = Sketch(
+        sketch = cls(
             frequencies,
             arrays[_SUMS],
             parameters["n_samples"],
@@ -120,7 +119,7 @@ def _restored_beside(parameters: Mapping[str, Any], unread: np.ndarray | None) -
     return beside
 
 
-def _check_restored(sketch: Sketch) -> None:
+def _check_restored(sketch: Any) -> None:
     """Raise a ValueError if numbers are out of range, or public where they should be noisy."""
     n_parts = 1 if sketch.noise is None else sketch.noise.n_parts
     if not max(abs(sketch.n_samples), n_parts) < _MOST_RECORDS:

@@ -49,13 +49,7 @@ def test_lists_are_chosen_for_as_arrays_are():
     assert PrivateKMeans(2, **HOW).fit(rows(3, 400).tolist()).method_ == "sketch"
 
 
-def test_a_method_can_be_named():
-    assert PrivateKMeans(2, method="sketch", **HOW).fit(rows(2)).method_ == "sketch"
-    assert PrivateKMeans(2, method="tree", **HOW).fit(rows(3)).method_ == "tree"
-    with pytest.raises(ValueError, match="method must be one of"):
-        PrivateKMeans(2, method="grid", **HOW).fit(rows(2))
-    with pytest.raises(ValueError, match="delta"):
-        PrivateKMeans(2, method="tree", delta=0.0, **HOW).fit(rows(2))
+def test_epsilon_must_be_a_number():
     with pytest.raises(ValueError, match="LloydKMeans"):
         PrivateKMeans(2, **(HOW | {"epsilon": None})).fit(rows(2))
 
@@ -63,24 +57,24 @@ def test_a_method_can_be_named():
 @settings(max_examples=15, deadline=None)
 @given(
     st.floats(-300.0, 300.0),
-    st.sampled_from(["tree", "sketch"]),
+    st.sampled_from([TreeKMeans, CompressiveKMeans]),
     st.sampled_from(["replace_one", "add_remove"]),
     st.floats(-18.0, 98.0),
 )
-@example(-200.0, "sketch", "replace_one", 0.0)  # an OverflowError before
-@example(155.0, "sketch", "replace_one", 0.0)  # an error of a solver, after noise was charged
-@example(0.0, "sketch", "add_remove", 98.0)  # an infinite standard error
-@example(0.0, "tree", "add_remove", 98.0)  # precisions of 0
-@example(300.0, "tree", "replace_one", -18.0)  # and infinite ones
-def test_any_epsilon_and_any_scale_give_finite_results(power, method, neighbours, scale):
+@example(-200.0, CompressiveKMeans, "replace_one", 0.0)  # an OverflowError before
+@example(155.0, CompressiveKMeans, "replace_one", 0.0)  # an error after noise was charged
+@example(0.0, CompressiveKMeans, "add_remove", 98.0)  # an infinite standard error
+@example(0.0, TreeKMeans, "add_remove", 98.0)  # precisions of 0
+@example(300.0, TreeKMeans, "replace_one", -18.0)  # and infinite ones
+def test_any_epsilon_and_any_scale_give_finite_results(power, kind, neighbours, scale):
     X, unit = rows(2, 200), 10.0**scale
     how = {"epsilon": 10.0**power, "bounds": (-unit, unit), "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = PrivateKMeans(2, method=method, neighbours=neighbours, **how).fit(unit * X)
+        model = kind(2, delta=1e-6, neighbours=neighbours, **how).fit(unit * X)
         assert np.isfinite(model.cluster_centers_).all()
-        random = {"random_state": 0} if method == "sketch" else {}
-        errors = model.estimator_.standard_errors(**random)
+        random = {"random_state": 0} if kind is CompressiveKMeans else {}
+        errors = model.standard_errors(**random)
         for told in (errors.centers, errors.weights, errors.spreads, errors.mean_inertia):
             assert np.isfinite(told).all()
         assert np.isfinite(model.cluster_spreads_).all()

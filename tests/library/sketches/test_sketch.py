@@ -74,12 +74,14 @@ def test_parts_in_any_order_are_the_whole_to_the_byte(
 ):
     X = X.astype(dtype)
     kwargs = {"n_measurements": n_measurements, "mask_seed": 3}
+
+    def sketched(start, stop):
+        sums = FeatureSums(frequencies, first_record=start, **kwargs)
+        return Sketch.from_feature_sums(sums.add(X[start:stop]))
+
     whole = Sketch.of(X, frequencies, **kwargs)
     edges = [0, 1, 30, 31, 100, 180, 200, 333, 334, 499, 500]
-    parts = [
-        Sketch.of(X[a:b], frequencies, first_record=a, **kwargs)
-        for a, b in itertools.pairwise(edges)
-    ]
+    parts = [sketched(a, b) for a, b in itertools.pairwise(edges)]
     ahead, back = merged(parts), merged(parts[5:][::-1] + parts[:5])
     for i, sketch in enumerate((whole, ahead, back)):
         sketch.save(tmp_path / f"{i}.h5")

@@ -9,7 +9,13 @@ from functools import lru_cache
 from scipy.optimize import brentq
 
 from privclust.core.validation import check_integer
-from privclust.privacy.accounting import calibrated, check_budget, total_rho
+from privclust.privacy.accounting import (
+    check_budget,
+    composed_epsilon,
+    root_from_below,
+    total_rho,
+    zcdp_rho,
+)
 from privclust.privacy.gaussian_delta import least_epsilon, least_sigma
 from privclust.privacy.measurements._gaussian import Gaussian, SymmetricGaussian
 from privclust.privacy.measurements._measurement import Measurement
@@ -18,12 +24,16 @@ from privclust.privacy.sensitivity import Neighbours, Sensitivity
 _UNIT = Sensitivity(1.0, "l2", Neighbours.REPLACE_ONE, "the unit of the noise")
 _SMALL_SHARE = 1e-3
 _ROUNDING = 1e-8  # relative error of zCDP by calibrations of parts
+_LARGEST_BUDGET = 1e300  # larger budgets are reduced to this: squares of shares are floats
+_MOST_NOISE = 1e150  # in units of the sensitivity: the zCDP of more noise underflows
 
 
 def largest_share(
     measurements_at: Callable[[float], Iterable[Measurement]], epsilon: float, delta: float
 ) -> float:
     """Return the largest share at which the claimed losses of measurements fit a budget.
+
+    The losses are composed by `composed_epsilon`.
 
     Parameters
     ----------
@@ -40,7 +50,7 @@ def largest_share(
     Raises
     ------
     ValueError
-        If the budget is out of its range.
+        If the budget is out of its range, or leaves each release less than any float.
 
     Examples
     --------
@@ -49,9 +59,26 @@ def largest_share(
     >>> round(largest_share(lambda share: [Laplace(counts, share)], 1.0, 1e-6), 3)
     1.0
     """
-    return calibrated(
-        lambda share: [noise.claimed for noise in measurements_at(share)], epsilon, delta
-    )
+    check_budget(epsilon, delta)
+    epsilon = min(epsilon, _LARGEST_BUDGET)
+
+    def excess(log_share: float) -> float:
+        losses = [noise.claimed for noise in measurements_at(math.exp(log_share))]
+        return composed_epsilon(losses, delta) - epsilon
+
+    rho = zcdp_rho(epsilon, delta)
+    if rho == 0.0:  # zCDP gives a share that underflows
+        rho = 0.5 / min(least_sigma(epsilon, delta), _MOST_NOISE) ** 2
+    if rho <= 0.5 / _MOST_NOISE**2:
+        raise ValueError(
+            f"epsilon={epsilon!r} and delta={delta!r} leave each release a budget below the range "
+            "of floats; use a larger budget"
+        )
+    log_share = root_from_below(excess, 0.5 * math.log(rho / claimed_rho(measurements_at(1.0))))
+    # discretised distributions are monotone only up to their steps: end on the safe side
+    while excess(log_share) > 0:
+        log_share -= 1e-4
+    return math.exp(log_share)
 
 
 def claimed_rho(measurements: Iterable[Measurement]) -> float:
