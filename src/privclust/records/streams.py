@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -51,7 +51,6 @@ class Chunks:
     _pieces: Iterator[Any] = field(repr=False)
     _row: int = field(default=0, repr=False)
     header: tuple[str, ...] | None = field(default=None, repr=False)
-    _places: tuple[int, ...] | None = field(default=None, repr=False)  # of columns in the file
 
     def __iter__(self) -> Chunks:
         return self
@@ -86,11 +85,10 @@ class Chunks:
     def place(self, row: int, column: int) -> str:
         """Name a place by its row in the next piece, and its column."""
         name = "" if self.header is None else f" ({excerpt(self.header[column])})"
-        at = column if self._places is None else self._places[column]
-        return f"row {self._row + row + 1}, column {at + 1}{name}"
+        return f"row {self._row + row + 1}, column {column + 1}{name}"
 
 
-def chunks(source: Source, *, columns: Sequence[str] | None = None) -> Chunks:
+def chunks(source: Source) -> Chunks:
     """Return an iterator over the records of a source, with one chunk in memory at a time.
 
     Parameters
@@ -103,8 +101,6 @@ def chunks(source: Source, *, columns: Sequence[str] | None = None) -> Chunks:
           two-dimensional array. ``.csv``, ``.tsv``, ``.txt``, also compressed (as ``.csv.gz``):
           fields under a header.
         - Any other iterable of chunks, each of shape (n, n_features), used unchanged.
-    columns : sequence of str or None
-        Names of the columns to read from a Parquet or CSV file; None for all.
 
     Returns
     -------
@@ -130,9 +126,7 @@ def chunks(source: Source, *, columns: Sequence[str] | None = None) -> Chunks:
     2
     """
     if isinstance(source, str | os.PathLike):
-        return _from_file(Path(source), columns)
-    if columns is not None:
-        raise ValueError(f"{_OF_NAMES}, got {columns!r} without a file")
+        return _from_file(Path(source))
     if hasattr(source, "shape") and hasattr(source, "__getitem__"):
         return _from_table("the array", source)
     if isinstance(source, Iterable):
@@ -165,23 +159,21 @@ def _from_iterable(source: Iterable[Any]) -> Chunks:
     return Chunks("the iterable", shape[1], itertools.chain([first], pieces))
 
 
-def _from_file(path: Path, columns: Sequence[str] | None) -> Chunks:
+def _from_file(path: Path) -> Chunks:
     """Choose the reader by the suffix; its errors are one line with the path."""
     kind = kind_of_file(path)
     if kind not in _READERS:
         suffixes = known_suffixes(*_READERS)
         raise ReadingError(f"{path}: the suffix must say what the file is: one of {suffixes}")
-    if columns is not None and kind not in _HAVE_NAMES:
-        raise ReadingError(f"{path}: {_OF_NAMES}, got {columns!r}")
     if reason := why_unreadable(path):
         raise (FileNotFoundError if reason == NO_SUCH_FILE else ReadingError)(f"{path}: {reason}")
     with worded(path):
-        records = _READERS[kind](path, columns)
+        records = _READERS[kind](path)
     records._pieces = reworded(path, records._pieces)
     return records
 
 
-def _hdf5(path: Path, _: None) -> Chunks:
+def _hdf5(path: Path) -> Chunks:
     h5py = require("h5py", "HDF5 files")
     file = h5py.File(path, "r", locking=False)
     names: list[str] = []
@@ -197,7 +189,7 @@ def _hdf5(path: Path, _: None) -> Chunks:
     return _from_table(str(path), table, stride=table.chunks[0] if table.chunks else 1)
 
 
-def _npy(path: Path, _: None) -> Chunks:
+def _npy(path: Path) -> Chunks:
     with open(path, "rb") as file:
         if file.read(len(_NPY_SIGNATURE)) != _NPY_SIGNATURE:
             raise ReadingError(f"{path}: is no .npy file, whatever its name says")
@@ -224,30 +216,23 @@ class _NpyTable:
         return np.array(self._mapped()[rows])
 
 
-def _table_file(path: Path, columns: Sequence[str] | None) -> Chunks:
+def _table_file(path: Path) -> Chunks:
     table = open_table(path)
     if isinstance(table, TextFile):
-        table.check_header(columns)
-    reader = RowReader(columns).for_schema(table.schema)
-    names = tuple(reader.columns)
-    places = {name: place for place, name in enumerate(table.names)}
-    return Chunks(
-        str(path),
-        len(names),
-        map(reader.rows, table.batches(names, _rows(len(names)))),
-        header=names,
-        _places=tuple(places[name] for name in names),
-    )
+        table.check_header(None)
+    reader = RowReader(None).for_schema(table.schema)
+    n_features = len(reader.columns)
+    pieces = map(reader.rows, table.batches(reader.columns, _rows(n_features)))
+    return Chunks(str(path), n_features, pieces, header=tuple(reader.columns))
 
 
 def _rows(n_features: int) -> int:
     return max(1, _CHUNK_BYTES // (8 * n_features))
 
 
-_OF_NAMES = "columns are for files whose columns have names only"
-_HAVE_NAMES = ("parquet", "text")
-_READERS: dict[str, Callable[..., Chunks]] = {
+_READERS: dict[str, Callable[[Path], Chunks]] = {
     "hdf5": _hdf5,
     "npy": _npy,
-    **dict.fromkeys(_HAVE_NAMES, _table_file),
+    "parquet": _table_file,
+    "text": _table_file,
 }

@@ -126,7 +126,7 @@ def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(
     table = open_table(path)
     table.names = Names(table.names)
     monkeypatch.setattr(streams, "open_table", lambda path: table)
-    pieces = list(streams.chunks(path, columns=list(table.names)))
+    pieces = list(streams.chunks(path))
     assert sum(map(len, pieces)) == 40
     assert len(list(table.batches(table.names))) <= 3
     assert Names.n_searches == 0

@@ -319,24 +319,6 @@ def test_a_parquet_file_is_open_only_while_it_is_read(tmp_path, of_rows):
     assert not is_open()
 
 
-def test_columns_of_a_parquet_file(tmp_path):
-    frame = pd.DataFrame(X, columns=list("abc")).assign(name="someone")
-    frame.to_parquet(tmp_path / "x.parquet")
-    records = chunks(tmp_path / "x.parquet", columns=["c", "a"])
-    assert records.header == ("c", "a")
-    np.testing.assert_array_equal(np.concatenate(list(records)), X[:, [2, 0]])
-    for columns, reason in (
-        (["a", "d"], "no column 'd'"),
-        (["a", "a"], "two columns 'a'"),
-        ([], "at least one"),
-    ):
-        with pytest.raises(ValueError, match=rf"x\.parquet: .*{reason}"):
-            chunks(tmp_path / "x.parquet", columns=columns)
-    for source in (X, iter([X]), write(tmp_path / "x.npy", X)):
-        with pytest.raises(ValueError, match="for files whose columns have names only"):
-            chunks(source, columns=["a"])
-
-
 @pytest.mark.parametrize("name", ["x.h5", "x.npy", "x.parquet", "x.csv"])
 def test_memory_is_that_of_a_chunk(tmp_path, name, of_rows):
     """32 times the rows of a chunk take less than 4 chunks (text: 8) of what Python allocates."""
