@@ -44,8 +44,6 @@ class TableClusters:
     Attributes
     ----------
     coordinates : tuple of Coordinate
-    covariances : ndarray of shape (n_clusters, n_coordinates, n_coordinates)
-        Covariances of the errors of centers, in units of the columns.
     weights, weight_errors : ndarray of shape (n_clusters,)
         Fractions of the records, and standard errors.
     is_detected : ndarray of shape (n_clusters,)
@@ -68,7 +66,6 @@ class TableClusters:
     """
 
     coordinates: tuple[Coordinate, ...]
-    covariances: np.ndarray
     weights: np.ndarray
     weight_errors: np.ndarray
     is_detected: np.ndarray
@@ -215,7 +212,6 @@ class TableClusters:
         weight_errors = errors.weights[order] * (len(order) > 1)
         return cls(
             coordinates=tuple(coordinates),
-            covariances=errors.covariances[order] * np.outer(scale, scale),
             weights=found.weights[order],
             weight_errors=weight_errors,
             is_detected=is_detected,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from privclust.core.validation import check_integer, check_option
 
+_CHUNK = 1 << 16  # rows of a chunk: another number gives other rows
 SHAPES = ("paper", "unequal", "elongated", "unbalanced")
 _LEAST_VARIANCE, _LARGEST_VARIANCE = 0.25, 4.0  # variances of the shape "unequal"
 _AXIS_RATIO = 5.0  # largest ratio of axes of the shape "elongated"
@@ -21,7 +22,7 @@ _AXIS_RATIO = 5.0  # largest ratio of axes of the shape "elongated"
 class MixtureRows:
     """Rows of a Gaussian mixture, drawn on request by chunks.
 
-    Each chunk of `chunk` rows has its own generator, keyed by the seed and the chunk's number. Any
+    Each chunk of 2^16 rows has its own generator, keyed by the seed and the chunk's number. Any
     range of rows therefore has the same bytes, in any order and division; nothing is stored.
 
     Parameters
@@ -37,8 +38,6 @@ class MixtureRows:
         covariances.
     weights : array-like of shape (n_clusters,) or None
         Positive shares of the components, which need not sum to 1. None: equal shares.
-    chunk : int
-        Rows per chunk. Another number gives other rows.
 
     Attributes
     ----------
@@ -65,10 +64,8 @@ class MixtureRows:
         *,
         factors: ArrayLike | None = None,
         weights: ArrayLike | None = None,
-        chunk: int = 1 << 16,
     ) -> None:
         check_integer("n_samples", n_samples, minimum=1)
-        check_integer("chunk", chunk, minimum=1)
         check_integer("seed", seed, minimum=0)
         self.centers = np.array(centers, dtype=np.float64)
         if self.centers.ndim != 2 or not self.centers.size or not np.isfinite(self.centers).all():
@@ -78,7 +75,7 @@ class MixtureRows:
             )
         k, d = self.centers.shape
         self.n_samples, self.n_features = int(n_samples), d
-        self._seed, self._chunk = int(seed), int(chunk)
+        self._seed = int(seed)
         self._factors = _factors(factors, k, d)
         self._edges = _edges(weights, k)
 
@@ -96,7 +93,7 @@ class MixtureRows:
 
         Yields
         ------
-        ndarray of shape (at most chunk, n_features)
+        ndarray of shape (at most 2^16, n_features)
 
         Raises
         ------
@@ -105,20 +102,14 @@ class MixtureRows:
         """
         for number, first, last in self._parts(start, stop):
             rng = self._generator(number)
-            labels = self._labels(rng, last)
+            labels = np.searchsorted(self._edges, rng.random(_CHUNK)[:last], side="right")
             yield self._rows(rng, labels)[first:].astype(dtype, copy=False)
-
-    def labels(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Return the components of the rows from `start` to `stop`, int64."""
-        parts = self._parts(start, stop)
-        labels = [self._labels(self._generator(c), last)[first:] for c, first, last in parts]
-        return np.concatenate([np.empty(0, dtype=np.int64), *labels])
 
     def to_array(self, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Return all rows, shape (n_samples, n_features)."""
         rows = np.empty((self.n_samples, self.n_features), dtype=dtype)
         for number, block in enumerate(self.chunks()):
-            start = number * self._chunk
+            start = number * _CHUNK
             rows[start : start + len(block)] = block
         return rows
 
@@ -129,18 +120,15 @@ class MixtureRows:
         check_integer("stop", stop, minimum=start)
         if stop > self.n_samples:
             raise ValueError(f"stop must be at most n_samples={self.n_samples}, got {stop}")
-        for number in range(start // self._chunk, -(-stop // self._chunk)):
-            origin = number * self._chunk
-            first, last = max(start - origin, 0), min(stop - origin, self._chunk)
+        for number in range(start // _CHUNK, -(-stop // _CHUNK)):
+            origin = number * _CHUNK
+            first, last = max(start - origin, 0), min(stop - origin, _CHUNK)
             if first < last:
                 yield number, first, last
 
     def _generator(self, number: int) -> np.random.Generator:
         sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
         return np.random.Generator(np.random.PCG64DXSM(sequence))
-
-    def _labels(self, rng: np.random.Generator, n_rows: int) -> np.ndarray:
-        return np.searchsorted(self._edges, rng.random(self._chunk)[:n_rows], side="right")
 
     def _rows(self, rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
         drawn = rng.standard_normal((len(labels), self.n_features))
@@ -153,7 +141,7 @@ class MixtureRows:
 
 
 def draw_mixture(
-    shape: str, n_samples: int, n_clusters: int, n_features: int, seed: int, *, chunk: int = 1 << 16
+    shape: str, n_samples: int, n_clusters: int, n_features: int, seed: int
 ) -> MixtureRows:
     r"""Draw a mixture of Gaussians and return its rows.
 
@@ -177,8 +165,6 @@ def draw_mixture(
         n, k, d; >= 1.
     seed : int
         Determines all draws, >= 0.
-    chunk : int
-        As for `MixtureRows`.
 
     Returns
     -------
@@ -210,7 +196,7 @@ def draw_mixture(
         factors = np.stack([_elongated(d, rng) for _ in range(k)])
     elif shape == "unbalanced":
         weights = np.arange(1.0, k + 1.0)
-    return MixtureRows(n_samples, centers, seed, factors=factors, weights=weights, chunk=chunk)
+    return MixtureRows(n_samples, centers, seed, factors=factors, weights=weights)
 
 
 def _elongated(d: int, rng: np.random.Generator) -> np.ndarray:

@@ -155,7 +155,7 @@ def wide_report(folder, n_columns, n_categories):
     base = clusters([30.0, 60.0], [0.5, 0.5])
     columns = {name: (0.0, 9.0) for name in names} | {"c": kinds}
     told = replace(base, coordinates=(*of_numbers, *shares), columns=columns)
-    write(replace(told, covariances=np.zeros((2, len(told.coordinates), 2))), folder)
+    write(told, folder)
     return (folder / "report.html").read_text()
 
 
