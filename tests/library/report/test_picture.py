@@ -27,7 +27,7 @@ def clusters(places, spreads):
     columns = {f"x{j}": (0.0, 1.0) for j in range(d)}
     promise = Guarantee("pure", "replace-one", epsilon=1.0)
     numbers = shares, shares / 100, known, known, 10_000, columns, promise
-    return TableClusters(coordinates, np.zeros((k, d, d)), *numbers)
+    return TableClusters(coordinates, *numbers)
 
 
 def overlaps(figure):

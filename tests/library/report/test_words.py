@@ -110,7 +110,7 @@ def clusters(ages, errors, shares=(0.9, 0.2), weights=(0.6, 0.4)):
     weights = np.array(weights, dtype=float)
     promise = Guarantee("pure", "replace-one", epsilon=1.0)
     numbers = weights, errors, there, known, 1000, dict(ENCODER.columns), promise
-    return TableClusters(coordinates, np.zeros((2, 4, 4)), *numbers)
+    return TableClusters(coordinates, *numbers)
 
 
 @pytest.mark.parametrize("known", [(True, True), (True, False), (False, False)])
