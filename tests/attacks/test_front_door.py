@@ -98,6 +98,11 @@ def taped(tape):
         yield
 
 
+@pytest.fixture(autouse=True)
+def decoders(remembering_decoders):
+    """Replays give decoders what they were given before."""
+
+
 def losses(fit, table, neighbour):
     """Exact losses under Laplace and Gaussian noise, in parts of what the guarantee states."""
     tapes, guarantees = [], []
@@ -165,7 +170,6 @@ def with_first(row, container="list"):
     before="Missing entries counted as the middle of the bounds.",
     now="The exact joint loss of both stays below the stated guarantee.",
 )
-@pytest.mark.usefixtures("remembering_decoders")
 @pytest.mark.parametrize(("name", "relation"), CASES)
 def test_a_row_that_is_left_out(name, relation):
     tables = [(with_first(row), None) for row in (*MISSING, *EXTREME)]
