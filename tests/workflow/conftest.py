@@ -122,16 +122,22 @@ def new_project(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def undisturbed(made_once):
-    """A project of next to no work in which nothing went wrong; tests must leave it as it is."""
+def smallest():
+    """Make a project of next to no work in a new folder."""
     spec = importlib.util.spec_from_file_location("faults", Path(__file__).parent / "faults.py")
     faults = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(faults)
+    return faults.SmallProject
+
+
+@pytest.fixture(scope="session")
+def undisturbed(made_once, smallest):
+    """A project of next to no work in which nothing went wrong; tests must leave it as it is."""
 
     def run(folder):
-        faults.SmallProject(folder / "project").run("--cores", "2")
+        smallest(folder / "project").run("--cores", "2")
 
-    return faults.SmallProject.at(made_once("undisturbed", run) / "project")
+    return smallest.at(made_once("undisturbed", run) / "project")
 
 
 @pytest.fixture(scope="session")
