@@ -1,5 +1,6 @@
 """The documentation site, built once."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def site(made_once):
+def site(made_once, compiled_for_pages):
     """The folder of the built site; warnings are errors."""
     pytest.importorskip("sphinx", reason="the site needs the extra privclust[docs]")
     pytest.importorskip("myst_parser", reason="the site needs the extra privclust[docs]")
@@ -22,6 +23,7 @@ def site(made_once):
     def build(folder):
         done = subprocess.run(
             [*command, str(ROOT / "docs"), str(folder)],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(compiled_for_pages / "cache")},
             capture_output=True,
             text=True,
             check=False,
