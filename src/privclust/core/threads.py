@@ -1,9 +1,8 @@
-"""Numbers of threads: the cores for use, and one for BLAS, which small matrices need."""
+"""One thread for BLAS, which small matrices need."""
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -11,13 +10,6 @@ from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def usable_cores() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # only Linux has it
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @functools.cache

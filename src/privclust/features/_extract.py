@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from joblib import cpu_count
 
 from privclust.core.packages import require
 from privclust.core.progress import progress_over
-from privclust.core.threads import usable_cores
 from privclust.core.validation import check_integer, check_option
 from privclust.features._networks import build_graph
 from privclust.features._weights import MODELS, check_weights, read_weights
@@ -157,4 +157,4 @@ def _default_threads() -> int:
     n_threads = os.environ.get("OMP_NUM_THREADS", "")
     if n_threads.isdigit() and int(n_threads):
         return int(n_threads)
-    return usable_cores()
+    return cpu_count()

@@ -222,21 +222,6 @@ class PrivateEstimator:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {name: value for name, value in state.items() if name not in self._NOT_RELEASED}
 
-    def released(self) -> Self:
-        """Return a copy without attributes that the guarantee does not cover.
-
-        Pickles contain the same attributes.
-
-        Returns
-        -------
-        estimator of the same class
-            Fitted, with the same parameters and arrays.
-        """
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__getstate__())
-        other.__dict__.pop("_sklearn_version", None)  # only in pickles
-        return other
-
     def __sklearn_tags__(self) -> Any:
         """Declare that NaN and text are accepted if rows are clipped to declared bounds."""
         tags = super().__sklearn_tags__()  # type: ignore[misc]

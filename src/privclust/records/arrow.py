@@ -7,7 +7,7 @@ float32; otherwise they are in float64, to which each entry is rounded separatel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -106,9 +106,8 @@ class RowReader:
     ----------
     columns : sequence of str or None
         The columns to read, in the order of the features; None: all except that of `groups`.
-    encoder : object or None
-        Converts the columns to rows, each separately, by ``encoder.transform``: from a table if its
-        attribute `columns` is a mapping, as for a `TableEncoder`, otherwise from an array.
+    encoder : privclust.preprocessing.TableEncoder or None
+        Converts the columns to rows, each separately.
     groups : str or None
         Name of the column that identifies the person of each row.
     sizes : callable or None
@@ -133,7 +132,7 @@ class RowReader:
                 if not columns:
                     raise ReadingError(f"has no columns but {excerpt(self.groups)!r}")
         columns = check_columns(schema, columns)
-        dtype = None if takes_tables(self.encoder) else numeric_type(schema, columns)
+        dtype = None if self.encoder is not None else numeric_type(schema, columns)
         if self.groups is not None:
             kind = schema.field(self.groups).type
             check_kind(kind_of_arrow(kind), kind, self.groups, "persons")
@@ -163,24 +162,12 @@ class RowReader:
 
     def rows(self, part: Any) -> np.ndarray:
         """Return the rows (n, n_features) of a part, without the sizes of groups."""
-        if takes_tables(self.encoder):
-            rows = self.encoder.transform(part)
-        else:
-            rows = np.empty((len(self.columns), len(part)), self.dtype)
-            for row, name in zip(rows, self.columns, strict=True):
-                row[:] = column_of(part[name]).numbers()
-            rows = rows.T if self.encoder is None else self.encoder.transform(rows.T)
-        rows = np.asarray(rows)
-        if rows.ndim != 2 or len(rows) != len(part):
-            raise ReadingError(
-                f"an encoder must give a row for each row: of {len(part)} it made {rows.shape}"
-            )
-        return rows
-
-
-def takes_tables(encoder: object) -> bool:
-    """Return whether an encoder names the columns that it reads."""
-    return isinstance(getattr(encoder, "columns", None), Mapping)
+        if self.encoder is not None:
+            return self.encoder.transform(part)
+        rows = np.empty((len(self.columns), len(part)), self.dtype)
+        for row, name in zip(rows, self.columns, strict=True):
+            row[:] = column_of(part[name]).numbers()
+        return rows.T
 
 
 def batch_rows(n_columns: int) -> int:

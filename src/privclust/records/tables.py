@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ import numpy as np
 from privclust.core.packages import require
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
-from privclust.records.arrow import RowReader, batch_rows, is_of, takes_tables, unquoted
+from privclust.records.arrow import RowReader, batch_rows, is_of, unquoted
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of, kind_of_file
 from privclust.records.labels import LabelCounts, SecondReading
@@ -83,9 +83,9 @@ def total(
 
 def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
     """Return the columns to read, as given or of an encoder; None for all."""
-    if encoder is not None and not hasattr(encoder, "transform"):
-        raise ValueError(f"encoder must have a method transform, got {type(encoder).__name__}")
-    if takes_tables(encoder):
+    if encoder is not None:
+        if not isinstance(getattr(encoder, "columns", None), Mapping):
+            raise ValueError(f"encoder must be a TableEncoder, got {type(encoder).__name__}")
         if columns is not None:
             raise ValueError("columns are those of the encoder: leave them out")
         columns = [str(name) for name in encoder.columns]

@@ -222,8 +222,7 @@ class Sketch:
         columns : sequence of str or None
             Numeric columns, in the order of the features; no others are read. None: all.
         encoder : privclust.preprocessing.TableEncoder or None
-            Encodes columns of any type as features; replaces `columns`. Also any object with a
-            ``transform`` that maps an array of the columns to features row by row.
+            Encodes columns of any type as features; replaces `columns`.
         groups : str or None
             Name of a column of text or whole numbers that identifies the person of each row, whose
             rows may be anywhere in the table. A person is then one record, as in `of`.
@@ -269,8 +268,8 @@ class Sketch:
             n_threads=n_threads,
         )
         sums = FeatureSums.from_state(state, frequencies, unit=unit_of(groups))
-        sketch = cls.from_feature_sums(sums)
-        return replace(sketch, left_out=left_out, table=SketchedTable.of_encoder(encoder))
+        table = None if encoder is None else SketchedTable(dict(encoder.columns), encoder.missing)
+        return replace(cls.from_feature_sums(sums), left_out=left_out, table=table)
 
     @classmethod
     def from_feature_sums(cls, sums: FeatureSums) -> Self:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privclust.privacy.groups import counted_rows
-from privclust.records.arrow import GroupedRows, takes_tables
+from privclust.records.arrow import GroupedRows
 from privclust.records.tables import State, total
 
 
@@ -52,13 +52,6 @@ class SketchedTable:
     def n_features(self) -> int:
         """Number of features of the declared columns: one for a number, one for each category."""
         return sum(len(ends) if isinstance(ends, list) else 1 for ends in self.columns.values())
-
-    @classmethod
-    def of_encoder(cls, encoder: Any) -> SketchedTable | None:
-        """Return the declaration of an encoder of tables; None for other encoders."""
-        if not takes_tables(encoder):
-            return None
-        return cls(dict(encoder.columns), encoder.missing)
 
     def parameters(self) -> dict[str, Any]:
         """Return the attributes except `unread` as JSON types."""

@@ -1,3 +1,4 @@
+import copy
 import math
 import warnings
 from importlib.util import find_spec
@@ -285,7 +286,7 @@ def test_a_failing_base_leaves_what_was_drawn_beforehand(error):
         warnings.filterwarnings("ignore", "epsilon=")
         fitted = model(base, n_subsets=60 // 3).fit(X)
     assert 1 <= fitted.n_failed_ <= 3
-    assert not hasattr(fitted.released(), "n_failed_")
+    assert not hasattr(copy.copy(fitted), "n_failed_")
     rng = np.random.default_rng(1)
     subsets = [np.array([0, 3]), np.array([1, 2]), np.array([4, 5])]
     results, n_failed = subset_results(base, X, subsets, (2, 3, 1), rng)
@@ -365,7 +366,7 @@ def test_what_is_not_released_is_left_out():
     found = model().fit(planes(300, 3, 2, 1)[0])
     for name in ("labels_", "smooth_sensitivity_", "noise_scale_", "n_failed_"):
         assert hasattr(found, name)
-        assert not hasattr(found.released(), name)
+        assert not hasattr(copy.copy(found), name)
 
 
 @pytest.mark.filterwarnings("ignore::privclust.privacy.WeakGuaranteeWarning")
