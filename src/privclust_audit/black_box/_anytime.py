@@ -36,26 +36,20 @@ class _Runs:
     def __init__(self, mechanism, pair, rng, progress: Callable[[int], None]) -> None:
         self._mechanism, self._pair, self._rng = mechanism, pair, rng
         self._progress = progress
-        self._pieces: list[tuple] = []
+        self.outputs: tuple | None = None
         self.n = 0
 
     def up_to(self, n: int):
         data, neighbour = self._pair
-        piece = draw(self._mechanism, data, neighbour, n - self.n, self._rng, self._progress)
-        self._pieces.append(piece)
+        new = draw(self._mechanism, data, neighbour, n - self.n, self._rng, self._progress)
+        self.outputs = new if self.outputs is None else tuple(map(_joined, self.outputs, new))
         self.n = n
-        return piece
+        return new
 
-    def all(self):
-        joined = []
-        for k in (0, 1):
-            pieces = [piece[k] for piece in self._pieces]
-            if isinstance(pieces[0], np.ndarray):
-                joined.append(np.concatenate(pieces))
-            else:
-                joined.append([output for piece in pieces for output in piece])
-        self._pieces = [tuple(joined)]
-        return self._pieces[0]
+
+def _joined(outputs, more):
+    """Return outputs and more of them: an array or a list."""
+    return np.concatenate([outputs, more]) if isinstance(more, np.ndarray) else outputs + more
 
 
 class _Attempt:
@@ -129,9 +123,9 @@ def audited(
     for n_choosing, n_last, share in _plan(n_trials):
         if runs.n < n_choosing:
             runs.up_to(n_choosing)
-        if is_nan_alone(runs.all()):
+        if is_nan_alone(runs.outputs):
             continue
-        attempt = _begun(given, runs.all(), claim, share * claim.alpha, learning)
+        attempt = _begun(given, runs.outputs, claim, share * claim.alpha, learning)
         span = n_choosing, n_last, n_trials
         stopped = _followed(attempt, runs, span, claim, closeness)
         if stopped != SPENT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,13 +17,14 @@ from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.guarantee import Guarantee
 from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._claim import Claim
-from privclust_audit.inside._entries import Written, as_they_are
+from privclust_audit.inside._entries import as_they_are
 from privclust_audit.inside._pair import (
     CANNOT_TELL,
     NOT_LOOKED_INTO,
     NOTHING_FOUND,
     VIOLATED,
     PairReport,
+    Run,
     Settings,
     Violation,
     compared,
@@ -31,6 +33,7 @@ from privclust_audit.inside._pair import (
 from privclust_audit.inside._situations import (
     Ground,
     Records,
+    Situation,
     arguments,
     odd_entries,
     opposite,
@@ -39,11 +42,11 @@ from privclust_audit.inside._situations import (
 )
 from privclust_audit.inside._subject import fit_of, takes
 
-_AT_ONCE = 4  # neighbours of one data set, whose run is recorded once
 _CLIMB_PART = 0.4  # fraction of the pairs for the climb
 _ENTRIES_PART = 0.2
 _OWN_NOISE = 8  # one data set in this number is run with the subject's own source of noise
 _NEIGHBOUR_MOVES = 0.8  # fraction of moves of neighbours; others need another recording
+_COMMON_MOVES = 0.25  # fraction of moves of a record that both data sets have
 _TRIES = 4  # attempts to find a data set that the subject accepts
 _LARGEST_SEED = 2**31
 
@@ -171,9 +174,6 @@ def look_inside(
     n_features: int = 2,
     neighbours: Neighbours | str | None = None,
     grouped: bool = False,
-    any_rows: bool = True,
-    any_entries: bool | None = None,
-    samplers: bool | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
     progress: Callable[[int], object] = lambda n: None,
@@ -183,7 +183,8 @@ def look_inside(
     Every pair is two runs, the second with the releases of the first: see `inspect_pair`. The first
     pairs are of kinds that have broken fits before: as many rows as clusters, none, ties, an empty
     cluster, bounds or a start far from the origin, extreme rows, one row across a block. They are
-    then moved to increase the change of each release, relative to its sensitivity.
+    then moved to increase the change of each release, relative to its sensitivity. Draws of NumPy's
+    samplers count as releases if no measurement releases anything.
 
     Parameters
     ----------
@@ -201,15 +202,8 @@ def look_inside(
         None: that of the subject's guarantee, or ``"replace_one"``.
     grouped : bool
         Whether the fit takes ``(X, y, groups)``, and a neighbour differs in a group of rows.
-    any_rows : bool
-        Whether rows outside of the bounds, infinite and NaN are tried.
-    any_entries : bool or None
-        Whether cells and IDs that are no numbers are tried, in untyped containers. None: for
-        estimators that derive from `privclust.privacy.estimator.PrivateEstimator`.
-    samplers : bool or None
-        As for `inspect_pair`. None: if no measurement releases anything.
     epsilon, delta : float
-        As for `inspect_pair`.
+        As for `inspect_pair`, if no measurement releases anything.
     progress : callable
         Called with the numbers of finished pairs.
 
@@ -233,85 +227,84 @@ def look_inside(
     check_integer("n_features", n_features, minimum=1)
     rows = None if data is None else np.atleast_2d(np.asarray(data, dtype=np.float64))
     claim = None if epsilon is None else Claim(float(epsilon), float(delta))
-    if any_entries is None:
-        any_entries = any_rows and isinstance(_estimator_of(subject), PrivateEstimator)
-    tried = {"grouped": grouped, "any_rows": any_rows, "any_entries": any_entries}
-    search = _Search(subject, rows, n_features, random_state, tried, claim)
-    search.set_out(neighbours, samplers)
-    search.through_situations(n_pairs - int(_CLIMB_PART * n_pairs), progress)
+    search = _Search(subject, rows, n_features, random_state, grouped, claim)
+    search.set_out(neighbours)
     n_entries = int(_ENTRIES_PART * n_pairs) if search.ground.any_entries else 0
-    search.uphill(n_pairs - n_entries, progress)
-    search.through_entries(n_pairs, progress)
+    for pairs, up_to in (
+        (search.situations(), n_pairs - int(_CLIMB_PART * n_pairs)),
+        (search.uphill(), n_pairs - n_entries),
+        (search.entries(), n_pairs),
+    ):
+        while search.result.n_pairs < up_to and (pair := next(pairs, None)):
+            search.compare(*pair)
+            progress(1)
     return search.result
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A situation, and the recorded run on its data."""
+
+    situation: Situation
+    settings: Settings
+    run: Run
 
 
 class _Search:
     """The state of a search: findings, and the pairs with the largest changes of releases."""
 
-    def __init__(self, subject, rows, n_features, seed, tried, claim):
+    def __init__(self, subject, rows, n_features, seed, grouped, claim):
         self.fit, self.rng = fit_of(subject), np.random.default_rng(seed)
         self.result = InsideResult()
         self._parameters = _parameters_of(subject)
         self._rows, self._n_features = rows, n_features if rows is None else rows.shape[1]
-        self._tried, self._samplers, self._claim = tried, False, claim
-        self._best: dict[int, tuple] = {}
+        # cells and IDs that are no numbers are tried if the base class reads them
+        any_entries = isinstance(_estimator_of(subject), PrivateEstimator)
+        self._tried = {"grouped": grouped, "any_entries": any_entries}
+        self._samplers, self._claim = False, claim
+        self._best: dict[int, tuple[float, _Recorded, Records]] = {}
         self._n_recorded = 0
 
-    def set_out(self, neighbours, samplers):
+    def set_out(self, neighbours):
         """Determine from one fit the claimed relation and the use of measurements."""
         self.ground = self._ground(Neighbours.REPLACE_ONE)
         X, n = self._rows, 4 * self.ground.n_clusters + 8
         for _ in range(_TRIES):
             if self._rows is None:
                 X = np.stack([row(self.ground, self.rng) for _ in range(n)])
-            first = self._recorded([each[None] for each in X], {}, quiet=False)
-            if first.run.error is None:
+            situation = Situation("the first fit", [each[None] for each in X], [])
+            first = self._recorded(situation, quiet=False).run
+            if first.error is None:
                 break
-        is_without = not first.run.releases and first.run.error is None
-        self._samplers = is_without if samplers is None else samplers
-        self.result.guarantee = guarantee = first.run.guarantee
+        self._samplers = not first.releases and first.error is None
+        self.result.guarantee = guarantee = first.guarantee
         relation = neighbours
         if relation is None and guarantee is not None:
             relation = guarantee.relation
         self.ground = self._ground(Neighbours.of(relation or Neighbours.REPLACE_ONE))
 
-    def through_situations(self, n_pairs, progress):
+    def situations(self):
+        """Yield recorded runs and neighbours of each kind in turn."""
         kinds = situations(self.ground)
-        turn = 0
-        while self.result.n_pairs < n_pairs:
-            left = n_pairs - self.result.n_pairs
-            situation = kinds[turn % len(kinds)](self.rng, min(_AT_ONCE, left))
-            quiet = turn // len(kinds) % 2 == 1
-            parameters = dict(situation.parameters)
-            first = self._recorded(situation.data, parameters, quiet, situation.written)
-            for neighbour in situation.neighbours[:left]:
-                self._compare(first, situation.name, situation.data, neighbour)
-                progress(1)
-            turn += 1
+        for turn in itertools.count():
+            first = self._recorded(kinds[turn % len(kinds)](self.rng), turn // len(kinds) % 2 == 1)
+            yield from ((first, neighbour) for neighbour in first.situation.neighbours)
 
-    def through_entries(self, n_pairs, progress):
-        """Compare pairs that differ in an entry of another kind, each kind in turn."""
-        kinds = odd_entries(self.ground)
-        start = int(self.rng.integers(len(kinds)))
-        while self.result.n_pairs < n_pairs and self.ground.any_entries:
-            situation = kinds[(start + self.result.n_pairs) % len(kinds)](self.rng)
-            first = self._recorded(situation.data, {}, True, situation.written)
-            self._compare(first, situation.name, situation.data, situation.neighbours[0])
-            progress(1)
+    def entries(self):
+        """Yield recorded runs and neighbours that differ in an entry of another kind."""
+        kinds = odd_entries(self.ground) if self.ground.any_entries else []
+        for kind in itertools.cycle(self.rng.permutation(kinds)):
+            first = self._recorded(kind(self.rng), True)
+            yield first, first.situation.neighbours[0]
 
-    def uphill(self, n_pairs, progress):
-        turn = 0
-        while self.result.n_pairs < n_pairs and self._best:
+    def uphill(self):
+        """Yield pairs near those with the largest change of the first, a middle or last release."""
+        for turn in itertools.count():
+            if not self._best:
+                return
             order = sorted(self._best)
             order = list(dict.fromkeys((order[0], order[len(order) // 2], order[-1])))
-            place = order[turn % len(order)]
-            _, first, name, data, neighbour = self._best[place]
-            data, neighbour, is_new = self._moved(data, neighbour)
-            if is_new:
-                first = self._again(first, data)
-            self._compare(first, name.removesuffix(_UPHILL) + _UPHILL, data, neighbour)
-            progress(1)
-            turn += 1
+            yield self._moved(*self._best[order[turn % len(order)]][1:])
 
     def _ground(self, relation):
         """Return the ground of the search, from parameters and given rows."""
@@ -338,43 +331,41 @@ class _Search:
             has_bounds=bounds is not None, **self._tried,
         )  # fmt: skip
 
-    def _recorded(self, records, parameters, quiet, written=as_they_are):
+    def _recorded(self, situation, quiet):
         self._n_recorded += 1
-        is_own = self._n_recorded % _OWN_NOISE == 0
-        if "random_state" in self._parameters and not is_own:
-            parameters = {**parameters, "random_state": int(self.rng.integers(_LARGEST_SEED))}
+        parameters = dict(situation.parameters)
+        if "random_state" in self._parameters and self._n_recorded % _OWN_NOISE:
+            parameters["random_state"] = int(self.rng.integers(_LARGEST_SEED))
         seed = int(self.rng.integers(_LARGEST_SEED))
-        settings = Settings(seed, quiet, self._samplers, parameters)
-        data = written(arguments(records, self.ground), False)
-        return _Recorded(settings, run(self.fit, data, settings), written)
+        return self._run(situation, Settings(seed, quiet, self._samplers, parameters))
 
-    def _again(self, first, records):
-        data = first.written(arguments(records, self.ground), False)
-        return _Recorded(first.settings, run(self.fit, data, first.settings), first.written)
+    def _run(self, situation, settings):
+        data = situation.written(arguments(situation.data, self.ground), False)
+        return _Recorded(situation, settings, run(self.fit, data, settings))
 
-    def _compare(self, first, name, data, neighbour):
+    def compare(self, first, neighbour):
         """Compare a recorded run with a replay, and keep the result."""
-        pair = [
-            first.written(arguments(records, self.ground), is_neighbour)
-            for records, is_neighbour in ((data, False), (neighbour, True))
-        ]
+        situation, ground = first.situation, self.ground
+        sides = ((situation.data, False), (neighbour, True))
+        pair = [situation.written(arguments(data, ground), is_other) for data, is_other in sides]
         second = run(self.fit, pair[1], first.settings, first.run.releases)
-        ground = first.ground(self.ground)
-        outside = not (ground.holds(data) and ground.holds(neighbour))
+        if "bounds" in situation.parameters:
+            low, high = situation.parameters["bounds"]
+            ground = replace(ground, low=low, high=high)
+        outside = not (ground.holds(situation.data) and ground.holds(neighbour))
         claim = None if first.settings.quiet else self._claim
-        relation = self.ground.relation
-        report = compared(first.run, second, relation, outside=outside, claim=claim)
+        report = compared(first.run, second, ground.relation, outside=outside, claim=claim)
         self.result.n_pairs += 1
         self.result.n_refused += report.is_refused
         self._note(report)
         for violation in report.violations:
-            self._add(violation, name, pair, first.settings.parameters)
-        if first.written is not as_they_are:  # the difference is an entry that cannot be moved
+            self._add(violation, situation, pair)
+        if situation.written is not as_they_are:  # the difference cannot be moved
             return
         for place, change in enumerate(report.changes):
             part = 0.0 if math.isnan(change.part) else change.part
             if place not in self._best or part >= self._best[place][0]:
-                self._best[place] = part, first, name, data, neighbour
+                self._best[place] = part, first, neighbour
 
     def _note(self, report: PairReport):
         counts: dict[str, int] = {}
@@ -390,9 +381,8 @@ class _Search:
         for remark in report.remarks:
             self.result.remarks[remark] = self.result.remarks.get(remark, 0) + 1
 
-    def _add(self, violation, name, pair, parameters):
-        given = {key: value for key, value in parameters.items() if key != "random_state"}
-        new = Finding(violation, name, *copy.deepcopy(pair), given)
+    def _add(self, violation, situation, pair):
+        new = Finding(violation, situation.name, *copy.deepcopy(pair), dict(situation.parameters))
         for i, old in enumerate(self.result.findings):
             if (old.violation.kind, old.violation.where) == (violation.kind, violation.where):
                 kept = new if violation.part > old.violation.part else old
@@ -400,26 +390,25 @@ class _Search:
                 return
         self.result.findings.append(new)
 
-    def _moved(self, data: Records, neighbour: Records):
-        """Return a pair near a given one, and whether its first data set differs."""
-        rng = self.rng
-        differing = _difference(data, neighbour)
-        sides = [one[differing] if differing < len(one) else None for one in (data, neighbour)]
-        if sides[0] is not None and sides[1] is not None and len(data) == len(neighbour):
-            side = int(rng.random() < _NEIGHBOUR_MOVES)
+    def _moved(self, first, neighbour):
+        """Return a recorded run and its neighbour, with another record in one or in both."""
+        situation = first.situation
+        both = [list(situation.data), list(neighbour)]
+        side = int(len(both[1]) > len(both[0]))
+        if len(both[0]) == len(both[1]):
+            side = int(self.rng.random() < _NEIGHBOUR_MOVES)
+        place = _difference(*both)
+        if place and self.rng.random() < _COMMON_MOVES:
+            side, place = 0, int(self.rng.integers(place))
+            both[0][place] = both[1][place] = self._step(both[0][place])
         else:
-            side = 0 if len(data) > len(neighbour) else 1
-        both = [list(data), list(neighbour)]
-        if rng.random() < 0.25 and min(map(len, both)) > 1:  # a row of both data sets
-            common = _common(both, differing, rng)
-            if common is not None:
-                ours, theirs = common
-                both[0][ours] = both[1][theirs] = self._step(both[0][ours])
-                return both[0], both[1], True
-        if not both[side]:
-            return data, neighbour, False
-        both[side][differing] = self._step(both[side][differing])
-        return both[0], both[1], side == 0
+            both[side][place] = self._step(both[side][place])
+        name = situation.name.removesuffix(_UPHILL) + _UPHILL
+        situation = replace(situation, name=name, data=both[0])
+        moved = (
+            replace(first, situation=situation) if side else self._run(situation, first.settings)
+        )
+        return moved, both[1]
 
     def _step(self, record):
         rng, ground = self.rng, self.ground
@@ -445,20 +434,6 @@ _COUNTS = ("n_clusters", "n_components", "k")
 _STARTS = ("init", "means_init", "centers_init")
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    settings: Settings
-    run: Any
-    written: Written = as_they_are
-
-    def ground(self, ground):
-        """Return the ground with the bounds of the run."""
-        if "bounds" not in self.settings.parameters:
-            return ground
-        low, high = self.settings.parameters["bounds"]
-        return replace(ground, low=low, high=high)
-
-
 def _parameters_of(subject):
     estimator = _estimator_of(subject)
     return estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
@@ -475,14 +450,3 @@ def _difference(data, neighbour):
         if one.shape != other.shape or one.tobytes() != other.tobytes():
             return i
     return min(len(data), len(neighbour)) if len(data) != len(neighbour) else 0
-
-
-def _common(both, differing, rng):
-    shift = len(both[1]) - len(both[0])
-    place = int(rng.integers(min(map(len, both))))
-    if shift == 0:
-        return None if place == differing else (place, place)
-    if place < differing:
-        return place, place
-    ours, theirs = (place, place + 1) if shift > 0 else (place + 1, place)
-    return (ours, theirs) if max(ours - len(both[0]), theirs - len(both[1])) < 0 else None

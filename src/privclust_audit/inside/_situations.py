@@ -16,6 +16,7 @@ from privclust_audit.inside._entries import CELLS, IDS, Written, as_they_are, wi
 Records = list[np.ndarray]
 """A data set by protected units: each a row (1, d) or all rows of a group (r, d)."""
 
+_AT_ONCE = 4  # neighbours of one data set, whose run is recorded once
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # block sizes of kernels
 _LARGEST = float(np.finfo(np.float64).max)
 _ROWS_OF_A_GROUP = 4
@@ -30,8 +31,8 @@ class Ground:
     """The domain of the search for neighbours.
 
     Rows lie in the box, or in a ball of the `radius` about the origin. `starts` are the names of
-    start parameters, with their shapes. If `any_rows`, rows outside and NaN are tried; if
-    `any_entries`, entries of other kinds, in untyped containers.
+    start parameters, with their shapes. If `any_entries`, entries of other kinds are tried, in
+    untyped containers.
     """
 
     low: np.ndarray
@@ -43,7 +44,6 @@ class Ground:
     rows: np.ndarray | None = None
     starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     has_bounds: bool = False
-    any_rows: bool = True
     any_entries: bool = False
 
     @property
@@ -86,16 +86,11 @@ def arguments(records: Records, ground: Ground) -> tuple:
     return X, None, np.repeat(np.arange(len(records)), [len(record) for record in records])
 
 
-def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situation]]:
-    """Return functions of a generator and a number of neighbours, one for each pathology."""
-    kinds: list[Callable] = [
-        _anywhere, _as_many_as_clusters, _ties, _equal_rows, _one_alone, _duplicates,
-        _across_a_block, _of_many_sizes,
-    ]  # fmt: skip
+def situations(ground: Ground) -> list[Callable[[np.random.Generator], Situation]]:
+    """Return functions of a generator, one for each pathology, with some neighbours each."""
+    kinds: list[Callable] = [partial(_rows_of, name, *how) for name, how in _KINDS.items()]
     if ground.relation is Neighbours.ADD_REMOVE:
-        kinds.append(_none_at_all)
-    if ground.any_rows:
-        kinds += [_extreme, _far_out]
+        kinds.append(partial(_rows_of, "no row or one", _anywhere, _none_or_one))
     if ground.has_bounds:
         kinds.append(_far_bounds)
     if ground.starts:
@@ -107,27 +102,26 @@ def situations(ground: Ground) -> list[Callable[[np.random.Generator, int], Situ
 
 def odd_entries(ground: Ground) -> list[Callable[[np.random.Generator], Situation]]:
     """Return functions of a generator, one for each kind of odd entry, with one neighbour each."""
-    kinds: list[Callable[[np.random.Generator], Situation]] = []
-    for cell in CELLS:
-        kinds += [partial(_odd_cell, ground, cell, container) for container in ("list", "array")]
+    kinds: list[Callable[[np.random.Generator], Situation]] = [
+        partial(_odd_cell, ground, cell, container)
+        for cell in CELLS
+        for container in ("list", "array")
+    ]
     if ground.grouped and ground.relation is Neighbours.REPLACE_ONE:
-        ids: list[Callable[[np.random.Generator], Situation]] = []
-        for odd in IDS:
-            ids += [partial(_odd_id, ground, odd, kind) for kind in ("whole", "text")]
-        kinds = [kind for pair in zip(ids, kinds, strict=False) for kind in pair]
+        kinds += [partial(_odd_id, ground, odd, kind) for odd in IDS for kind in ("whole", "text")]
     return kinds
 
 
 def _odd_cell(ground, cell, container, rng):
     """One cell of another kind, in an untyped container; in a list, rows may be odd as well."""
-    data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 3, ground.n_clusters + 12)))
 
     def odd():
         value = row(ground, rng)
         value[rng.integers(len(value))] = math.nan
-        return group(ground, rng, value)
+        return value
 
-    others = neighbours_of(ground, rng, data, 1, odd)
+    data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 3, ground.n_clusters + 12)))
+    others = _neighbours_of(ground, rng, data, odd)[:1]
     written = with_cells(cell, container)
     return Situation("a cell of another kind", data, others, written=written)
 
@@ -162,168 +156,147 @@ def opposite(ground: Ground, value: np.ndarray) -> np.ndarray:
     return ground.low + (ground.high - value) if ground.radius is None else -value
 
 
-def neighbours_of(
-    ground: Ground,
-    rng: np.random.Generator,
-    data: Records,
-    n: int,
-    record: Callable[[], np.ndarray] | None = None,
-) -> list[Records]:
-    """Return neighbours of a data set; a function draws added records."""
-    record = record or (lambda: group(ground, rng))
+def _neighbours_of(ground, rng, data, draw):
+    """Return neighbours of a data set; `draw` returns rows of a new record."""
     found = []
-    for _ in range(n):
+    for _ in range(_AT_ONCE):
         where = int(rng.integers(len(data))) if data else 0
         if ground.relation is Neighbours.REPLACE_ONE:
-            found.append([*data[:where], record(), *data[where + 1 :]])
+            found.append([*data[:where], _record(ground, rng, draw), *data[where + 1 :]])
         elif data and rng.random() < 0.5:
             found.append([*data[:where], *data[where + 1 :]])
         else:
             end = len(data) if rng.random() < 0.5 else where
-            found.append([*data[:end], record(), *data[end:]])
+            found.append([*data[:end], _record(ground, rng, draw), *data[end:]])
     return found
 
 
-def group(ground: Ground, rng: np.random.Generator, value: np.ndarray | None = None) -> np.ndarray:
-    """Return a record of one row, or of several in a group; all of one value if it is given."""
+def _record(ground, rng, draw):
+    """Return one drawn row, or several in a group."""
     size = int(rng.integers(1, _ROWS_OF_A_GROUP + 1)) if ground.grouped else 1
-    rows = [row(ground, rng) if value is None else value for _ in range(size)]
-    return np.array(rows)
+    return np.array([draw() for _ in range(size)])
 
 
-def _crowd(ground, rng, n=None, value=None):
-    """Return records, in a given or random number."""
-    n = int(rng.integers(max(ground.n_clusters, 1), 3 * ground.n_clusters + 8)) if n is None else n
-    return [group(ground, rng, value) for _ in range(n)]
+def _crowd(ground, rng, n, draw=None):
+    """Return n records of drawn rows, by default from anywhere."""
+    return [_record(ground, rng, draw or partial(row, ground, rng)) for _ in range(n)]
 
 
-def _anywhere(ground, rng, m):
-    data = _crowd(ground, rng)
-    if ground.rows is not None:
-        places = rng.permutation(len(ground.rows))
-        data = [ground.rows[[i]].astype(float) for i in places]
-    return Situation("rows anywhere", data, neighbours_of(ground, rng, data, m))
+def _rows_of(name, kind, number, ground, rng):
+    """Rows of one kind; the record that is exchanged may be of another."""
+    draw, draw_other = kind(ground, rng)
+    data = _crowd(ground, rng, number(ground, rng), draw)
+    if ground.rows is not None and name == "rows anywhere":
+        data = [ground.rows[[i]].astype(float) for i in rng.permutation(len(ground.rows))]
+    return Situation(name, data, _neighbours_of(ground, rng, data, draw_other))
 
 
-def _as_many_as_clusters(ground, rng, m):
-    data = _crowd(ground, rng, ground.n_clusters)
-    fewer = [data[:-1]] if ground.relation is Neighbours.ADD_REMOVE else []
-    return Situation(
-        "as many rows as clusters", data, [*fewer, *neighbours_of(ground, rng, data, m)][:m]
-    )
+def _some(ground, rng):
+    return int(rng.integers(max(ground.n_clusters, 1), 3 * ground.n_clusters + 8))
 
 
-def _none_at_all(ground, rng, m):
-    if rng.random() < 0.5:
-        data = _crowd(ground, rng, 1)
-        return Situation("one row and none", data, [[]])
-    return Situation("no rows and one", [], [_crowd(ground, rng, 1) for _ in range(m)])
+def _many(ground, rng):
+    return int(rng.integers(ground.n_clusters, 40))
 
 
-def _ties(ground, rng, m):
-    """Rows on a lattice, with equal distances from several centers."""
+def _as_clusters(ground, rng):
+    return ground.n_clusters
+
+
+def _none_or_one(ground, rng):
+    return int(rng.integers(2))
+
+
+def _of_a_block(ground, rng):
+    """Return a number of records that one more or less takes across a block."""
+    return int(rng.choice(_BLOCKS)) + int(ground.relation is Neighbours.REPLACE_ONE)
+
+
+def _anywhere(ground, rng):
+    return (partial(row, ground, rng),) * 2
+
+
+def _lattice(ground, rng):
+    """Rows with equal distances from several centers, and duplicates."""
     middle, half = (ground.low + ground.high) / 2, (ground.high - ground.low) / 2
     if ground.radius is not None:
         half = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))
 
-    def lattice():
-        return group(ground, rng, middle + half * rng.integers(-1, 2, ground.n_features))
+    def draw():
+        return middle + half * rng.integers(-1, 2, ground.n_features)
 
-    data = [lattice() for _ in range(int(rng.integers(ground.n_clusters, 12)))]
-    return Situation("ties", data, neighbours_of(ground, rng, data, m, lattice))
+    return draw, draw
 
 
-def _equal_rows(ground, rng, m):
+def _equal(ground, rng):
+    """Equal rows, and one far from them, without which a cluster is empty."""
     value = row(ground, rng)
-    data = _crowd(ground, rng, value=value)
-    other = opposite(ground, value)
-    return Situation(
-        "equal rows", data, neighbours_of(ground, rng, data, m, lambda: group(ground, rng, other))
-    )
+    return lambda: value, lambda: opposite(ground, value)
 
 
-def _duplicates(ground, rng, m):
-    few = [row(ground, rng) for _ in range(2)]
-
-    def one_of_few():
-        return group(ground, rng, few[rng.integers(2)])
-
-    data = [one_of_few() for _ in range(int(rng.integers(ground.n_clusters, 12)))]
-    return Situation("duplicates", data, neighbours_of(ground, rng, data, m, one_of_few))
-
-
-def _one_alone(ground, rng, m):
-    """A cluster with one row, which becomes empty without it."""
-    value = row(ground, rng)
-    data = _crowd(ground, rng, value=value)
-    alone = [*data, group(ground, rng, opposite(ground, value))]
-    if ground.relation is Neighbours.ADD_REMOVE:
-        return Situation("an empty cluster", alone, [data])
-    moved = [[*data, group(ground, rng, value)], [*data, group(ground, rng, row(ground, rng))]]
-    return Situation("an empty cluster", alone, moved[:m])
-
-
-def _across_a_block(ground, rng, m):
-    """The number of rows of a kernel's block, and one more or less."""
-    n = int(rng.choice(_BLOCKS))
-    value = row(ground, rng) if rng.random() < 0.5 else None
-    data = _crowd(ground, rng, n, value)
-    more = [*data, group(ground, rng, value)]
-    if ground.relation is Neighbours.ADD_REMOVE:
-        return Situation("one row across a block", data, [more, data[:-1]][:m])
-    return Situation("one row across a block", more, neighbours_of(ground, rng, more, m))
-
-
-def _of_many_sizes(ground, rng, m):
+def _of_many_sizes(ground, rng):
     """Rows of very different magnitudes; in a sum, large ones absorb small ones."""
     middle = np.zeros(ground.n_features) if ground.radius else (ground.low + ground.high) / 2
 
-    def scaled():
-        value = row(ground, rng)
-        return group(ground, rng, middle + (value - middle) * 2.0 ** -rng.integers(0, 60))
+    def draw():
+        return middle + (row(ground, rng) - middle) * 2.0 ** -rng.integers(0, 60)
 
-    data = [scaled() for _ in range(int(rng.integers(ground.n_clusters, 40)))]
-    return Situation("rows of many sizes", data, neighbours_of(ground, rng, data, m))
+    return draw, partial(row, ground, rng)
 
 
-def _extreme(ground, rng, m):
-    data = _crowd(ground, rng)
-
-    def extreme():
+def _extreme(ground, rng):
+    def draw():
         value = row(ground, rng)
         value[rng.random(len(value)) < 0.6] = rng.choice(_EXTREME)
-        return group(ground, rng, value)
+        return value
 
-    return Situation("an extreme row", data, neighbours_of(ground, rng, data, m, extreme))
+    return partial(row, ground, rng), draw
 
 
-def _far_out(ground, rng, m):
+def _far_out(ground, rng):
     """One row outside, which may change a domain, a mean or a scale read from the data."""
-    data = _crowd(ground, rng)
 
-    def far():
-        value = row(ground, rng)
-        return group(ground, rng, value * 10.0 ** rng.uniform(0.1, 6.0))
+    def draw():
+        return row(ground, rng) * 10.0 ** rng.uniform(0.1, 6.0)
 
-    return Situation("one row far out", data, neighbours_of(ground, rng, data, m, far))
+    return partial(row, ground, rng), draw
 
 
-def _far_bounds(ground, rng, m):
+_KINDS = {
+    "rows anywhere": (_anywhere, _some),
+    "as many rows as clusters": (_anywhere, _as_clusters),
+    "ties": (_lattice, _some),
+    "equal rows": (_equal, _some),
+    "one row across a block": (_anywhere, _of_a_block),
+    "equal rows across a block": (_equal, _of_a_block),
+    "rows of many sizes": (_of_many_sizes, _many),
+    "an extreme row": (_extreme, _some),
+    "one row far out": (_far_out, _some),
+}
+"""Kinds of rows, and their numbers, by name."""
+
+
+def _far_bounds(ground, rng):
     """Bounds and rows far from the origin, with sums that lose their differences."""
     width = ground.high - ground.low
-    offset = float(width.max()) * 10.0 ** rng.uniform(6.0, 15.0)
-    far = replace(ground, low=ground.low + offset, high=ground.low + offset + width)
-    value = row(far, rng) if rng.random() < 0.5 else None
-    data = _crowd(far, rng, int(rng.integers(ground.n_clusters, 200)), value)
-    return Situation(
-        "bounds far from the origin",
-        data,
-        neighbours_of(far, rng, data, m),
-        {"bounds": (far.low, far.high)},
-    )
+    low = ground.low + float(width.max()) * 10.0 ** rng.uniform(6.0, 15.0)
+    far = replace(ground, low=low, high=low + width, rows=None)
+    kind = _equal if rng.random() < 0.5 else _anywhere
+    number = int(rng.integers(ground.n_clusters, 200))
+    there = _rows_of("bounds far from the origin", kind, lambda *_: number, far, rng)
+    return replace(there, parameters={"bounds": (far.low, far.high)})
 
 
-def _tied_starts(ground, rng, m):
+def _far_starts(ground, rng):
+    """A start in other units."""
+    name = str(rng.choice(list(ground.starts)))
+    start = np.stack([row(ground, rng) for _ in range(ground.starts[name][0])])
+    start = (start * 10.0 ** rng.uniform(6.0, 15.0)).reshape(ground.starts[name])
+    there = _rows_of("a start in other units", _anywhere, _some, ground, rng)
+    return replace(there, parameters={name: start})
+
+
+def _tied_starts(ground, rng):
     """Starts that are permutations of one another, and rows equally far from all of them."""
     name = str(rng.choice(list(ground.starts)))
     shape = ground.starts[name]
@@ -337,20 +310,9 @@ def _tied_starts(ground, rng, m):
     if ground.radius is not None:
         diagonal = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))
     n = 1 if rng.random() < 0.5 else int(rng.choice(_BLOCKS[:9]))
-    data = _crowd(ground, rng, n, diagonal)
+    data = _crowd(ground, rng, n, lambda: diagonal)
     if ground.relation is Neighbours.ADD_REMOVE:  # few neighbours: other starts find more
-        comes = [[*data, group(ground, rng, diagonal)]]
+        others = [[*data, _record(ground, rng, lambda: diagonal)]]
     else:
-        comes = neighbours_of(ground, rng, data, m)
-    return Situation("tied starts", data, comes, {name: start.reshape(shape)})
-
-
-def _far_starts(ground, rng, m):
-    """A start in other units."""
-    name = str(rng.choice(list(ground.starts)))
-    start = np.stack([row(ground, rng) for _ in range(ground.starts[name][0])])
-    start = (start * 10.0 ** rng.uniform(6.0, 15.0)).reshape(ground.starts[name])
-    data = _crowd(ground, rng)
-    return Situation(
-        "a start in other units", data, neighbours_of(ground, rng, data, m), {name: start}
-    )
+        others = _neighbours_of(ground, rng, data, partial(row, ground, rng))
+    return Situation("tied starts", data, others, {name: start.reshape(shape)})

@@ -145,18 +145,18 @@ def the_radius_of_the_tree_is_that_of_the_rows(patch):
 def test_a_planted_fault_is_named(model, plant, kind, monkeypatch):
     with monkeypatch.context() as patch:
         plant(patch)
-        result = look_inside(model, n_pairs=8, random_state=1)
+        result = look_inside(model, n_pairs=16, random_state=1)
     assert result.n_refused == 0
     assert result.verdict == "violated"
     assert kind in {each.violation.kind for each in result.findings}, str(result)
-    assert look_inside(model, n_pairs=8, random_state=1).verdict == "nothing found"
+    assert look_inside(model, n_pairs=16, random_state=1).verdict == "nothing found"
 
 
 def test_noise_of_levels_is_acquitted_at_a_factor_of_1(monkeypatch):
     """The share is what convicts above, not the way in which it is planted."""
     with monkeypatch.context() as patch:
         scale_noise_of_second_level(patch, lambda first: 1.0)
-        assert look_inside(TREE, n_pairs=8, random_state=1).verdict == "nothing found"
+        assert look_inside(TREE, n_pairs=16, random_state=1).verdict == "nothing found"
 
 
 def test_a_radius_of_released_counts_is_acquitted(monkeypatch):
@@ -166,4 +166,4 @@ def test_a_radius_of_released_counts_is_acquitted(monkeypatch):
         return real(X, labels, centers, np.full(len(centers), radii.max()), *more)
 
     monkeypatch.setattr(_tree, "one_round", of_radii)
-    assert look_inside(TREE, n_pairs=8, random_state=1).verdict == "nothing found"
+    assert look_inside(TREE, n_pairs=16, random_state=1).verdict == "nothing found"
