@@ -63,7 +63,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help="seed of the draw; default: a new one, which is printed",
     )
-    add("--checker", default="", metavar="NAME", help="name of the checker, for the certificate")
     return whole
 
 
@@ -95,7 +94,7 @@ def _run(args) -> int:
         args.usage_error(
             f"{_FOLDER}: is not a folder; the certificate is written into a folder of this name"
         )
-    verification.write_certificate(checked, _FOLDER, checker=args.checker)
+    verification.write_certificate(checked, _FOLDER)
     for finding in checked.findings:
         detail = f" ({finding.detail})" if finding.detail else ""
         print_result(printable(f"{finding.name}: {finding.outcome}{detail}") + "\n")

@@ -37,12 +37,8 @@ from privclust_papers.report.sentences import (
 )
 
 Outcomes = Callable[[float], list[str]]
-Judged = tuple[Outcomes, tuple[str, str]]  # the texts: expected, found
-_NO_TEXTS = "", ""
-
-
-def _nothing(level: float) -> list[str]:
-    return []
+# the texts are the expected and the found result; None if there is nothing to compare
+Judged = tuple[Outcomes, tuple[str, str]] | None
 
 
 def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> Judged:
@@ -50,7 +46,7 @@ def _lowest(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     gains = _paired(check, table)
     outcomes, least = _all_on_one_side(gains, 0.0, is_below=False)
     if not least:
-        return _nothing, _NO_TEXTS
+        return None
     return outcomes, (
         f"{wording.quantity} lower for {wording.label} than for {wording.others}",
         f"{higher_or_lower(least.negated(), wording.is_log)} than for "
@@ -71,7 +67,7 @@ def _below(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     rounding = check.get("rounding", 0.0)
     outcomes, highest = _all_on_one_side(means, _bound(check), is_below=True, rounding=rounding)
     if not highest:
-        return _nothing, _NO_TEXTS
+        return None
     limit, digits = short(check["bound"]), 3
     if rounding:
         ends = (short(check["bound"] + sign * rounding, 5) for sign in (-1.0, 1.0))
@@ -88,7 +84,7 @@ def _within(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     gaps = [gain.negated() for gain in _paired(check, table)]
     outcomes, largest = _all_on_one_side(gaps, _bound(check), is_below=True)
     if not largest:
-        return _nothing, _NO_TEXTS
+        return None
     most = f"a factor of {short(check['bound'])}" if wording.is_log else short(check["bound"])
     return outcomes, (
         f"{wording.quantity} higher by less than {most} for {wording.label} than for "
@@ -105,7 +101,7 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     else:
         ratios = [gain.negated() for gain in _paired(check, table)]
     if not ratios:
-        return _nothing, _NO_TEXTS
+        return None
     largest = max(ratios, key=lambda ratio: abs(ratio.value))
     upwards = largest if largest.value >= 0.0 else largest.negated()
     return partial(_both_sides, ratios, np.log(check["bound"])), (
@@ -121,7 +117,7 @@ def _at_most(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) ->
     """Check that no trial exceeds a bound: one comparison a trial, or one a point of ``by``."""
     own = table[table["method"] == check["method"]].dropna(subset=[check["metric"]])
     if own.empty:
-        return _nothing, _NO_TEXTS
+        return None
     values = own[check["metric"]]
     largest = values.groupby([own[axis] for axis in check["by"]]).max() if "by" in check else values
     results = [HOLDS if value <= check["bound"] else FAILS for value in largest]
@@ -143,7 +139,7 @@ def _falls(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     ]
     outcomes, least = _all_on_one_side(falls, 0.0, is_below=False)
     if not least:
-        return _nothing, _NO_TEXTS
+        return None
     axis = wording.words(check["along"])
     start, end = (short(least.at[name]) for name in ("from", "to"))
     return outcomes, (
@@ -158,7 +154,7 @@ def _correlated(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording)
     rhos = _rank_correlations(check, table)
     outcomes, rho = _all_on_one_side(rhos, 0.0, is_below=True)
     if not rho:
-        return _nothing, _NO_TEXTS
+        return None
     axis = wording.words(check["along"])
     return outcomes, (
         f"a negative rank correlation of {wording.quantity} with {axis}, for {wording.label}"
@@ -174,7 +170,7 @@ def _independent(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording
     """
     rhos = _rank_correlations(check, table)
     if not rhos:
-        return _nothing, _NO_TEXTS
+        return None
     strongest = max(rhos, key=lambda rho: abs(rho.value))
 
     def outcomes(level: float) -> list[str]:
@@ -222,7 +218,7 @@ def _stable(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> 
     ]
     outcomes, change = _all_on_one_side(changes, _bound(check), is_below)
     if not change:
-        return _nothing, _NO_TEXTS
+        return None
     axis = wording.words(check["along"])
     low, high = (short(change.at[name]) for name in ("from", "to"))
     point = {name: value for name, value in change.at.items() if name not in ("from", "to")}
@@ -349,9 +345,7 @@ def _all_on_one_side(
     means: Sequence[Estimate], bound: float, is_below: bool, rounding: float = 0.0
 ) -> tuple[Outcomes, Estimate | None]:
     """Return the comparisons of means with a bound, and the least favourable mean."""
-    if not means:
-        return _nothing, None
-    extreme = (max if is_below else min)(means, key=attrgetter("value"))
+    extreme = (max if is_below else min)(means, key=attrgetter("value"), default=None)
     return partial(_sides, means, bound, is_below, rounding), extreme
 
 

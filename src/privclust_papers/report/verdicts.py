@@ -184,9 +184,10 @@ def _judged(
     if check.get("scale") == "log":
         with np.errstate(divide="ignore"):
             table = table.assign(**{check["metric"]: np.log(table[check["metric"]])})
-    outcomes, texts = KINDS[check["kind"]](check, table, Wording(check, table, words))
-    if not outcomes(0.95):
+    found = KINDS[check["kind"]](check, table, Wording(check, table, words))
+    if found is None:
         return None
+    outcomes, texts = found
     several = CHANCE_ALONE if len(outcomes(0.95)) > 1 else ""
     return _Judgement(
         outcomes,

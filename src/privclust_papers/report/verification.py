@@ -24,12 +24,11 @@ from privclust.core.files import write_text
 from privclust.core.hdf5 import FileError, package_versions
 from privclust.core.printable import excerpt
 from privclust_papers.pipeline import artefacts
-from privclust_papers.pipeline.project_files import CITATION
 from privclust_papers.report.crate_file import FEATURES, PREPARED, Crate, file_sha256
 from privclust_papers.report.run_records import Job, kind_of, made_from
 from privclust_papers.settings.config import load_yaml
 
-CERTIFICATE = "codecheck.yml"
+CERTIFICATE = "certificate.yml"
 SAME, EQUAL = "same bytes", "same numbers"
 DIFFERS, NOT_JUDGED, MISSING = "differs", "not judged", "not recomputed"
 _TIMES = ("cpu_seconds",)  # columns (and below, metrics) that are times
@@ -281,33 +280,21 @@ def summary(verification: Verification) -> str:
     )
 
 
-def write_certificate(
-    verification: Verification, folder: str | os.PathLike[str], *, checker: str = ""
-) -> None:
-    """Write the certificate into a folder, created if needed; `checker` is the person's name.
+def write_certificate(verification: Verification, folder: str | os.PathLike[str]) -> None:
+    """Write the certificate, in YAML, into a folder, created if needed.
 
-    The certificate has the keys of https://codecheck.org.uk/spec/config/1.0/ except for the
-    certificate number, and the archive, the draw and the machine. The authors are from the
-    project's ``CITATION.cff``.
+    It has the outcome of each result, the archive, the draw and the machine.
     """
     crate, draw = verification.crate, verification.draw
-    citation = load_yaml(CITATION) if Path(CITATION).is_file() else {}
     document = {
-        "version": "https://codecheck.org.uk/spec/config/1.0/",
-        "paper": {
-            "title": f"privclust {__version__}, {crate.effort} effort",
-            "authors": citation.get("authors", []),
-        },
-        "manifest": [
-            {"file": f.name, "comment": f"{f.outcome}: {excerpt(f.detail)}".removesuffix(": ")}
-            for f in verification.findings
-            if f.outcome != MISSING
-        ],
-        "codechecker": [{"name": checker or "not stated"}],
+        "title": f"privclust {__version__}, {crate.effort} effort",
         "summary": summary(verification),
         "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
         "agrees": verification.agrees,
-        "not_recomputed": [f.name for f in verification.findings if f.outcome == MISSING],
+        "results": {
+            f.name: f"{f.outcome}: {excerpt(f.detail)}".removesuffix(": ")
+            for f in verification.findings
+        },
         "archive": {"sha256": file_sha256(crate.path), "substitutes": list(crate.substitutes)},
         "draw": {
             "seed": draw.seed,
