@@ -161,8 +161,8 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
         Lower and upper bound of the features, known without the data, in place of `norm_bound`:
         numbers or arrays of shape (n_features,); or (low, high) for each column of a frame, by its
         name.
-    init : {"uniform", "separated"}, None or array-like of shape (n_clusters, n_features)
-        ``"uniform"`` or None: uniform in the ball or box. ``"separated"``: the start of Su et al.,
+    init : {"uniform", "separated"} or array-like of shape (n_clusters, n_features)
+        ``"uniform"``: uniform in the ball or box. ``"separated"``: the start of Su et al.,
         away from each other and from the border
         (`privclust.privacy.bounds.separated_points`). An array must not depend on the data.
     missing : {"drop", "middle"}
@@ -221,7 +221,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
     max_iter: int = 5
     norm_bound: float | None = None
     bounds: Bounds | None = None
-    init: Literal["uniform", "separated"] | ArrayLike | None = "uniform"
+    init: Literal["uniform", "separated"] | ArrayLike = "uniform"
     missing: Literal["drop", "middle"] = "drop"
     random_state: RandomState = None
 
@@ -305,7 +305,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
 
     def _start(self, domain, n_features, rng):
         shape = (self.n_clusters, n_features)
-        if self.init is None or isinstance(self.init, str):
+        if isinstance(self.init, str):
             if self.init == "separated":
                 return separated_points(*shape, rng, domain.uniform)
             return domain.uniform(*shape, rng)

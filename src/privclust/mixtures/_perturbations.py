@@ -58,15 +58,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from privclust.core.validation import check_real
 from privclust.mixtures._kernels import WEIGHTED_BITS
 from privclust.privacy import Neighbours, Release, Sensitivity, zcdp_rho
-from privclust.privacy.accounting import (
-    advanced_share,
-    cdp_share,
-    check_delta,
-    check_epsilon,
-    gaussian_constant,
-)
+from privclust.privacy.accounting import advanced_share, cdp_share, check_delta, gaussian_constant
 from privclust.privacy.measurements import (
     Gamma,
     Gaussian,
@@ -187,7 +182,7 @@ def budget_share(settings: PlanSettings, epsilon: float, delta: float, accountin
     Raises a ValueError if the budget is out of its range, or for the joint release with advanced
     composition, which needs pure releases.
     """
-    check_epsilon(epsilon)
+    check_real("epsilon", epsilon)
     if accounting != "cdp":
         check_delta(delta)
     if accounting == "pld":

@@ -161,11 +161,6 @@ def total_epsilon(losses: Iterable[Loss]) -> float:
     return sum(loss.epsilon * loss.count for loss in losses)
 
 
-def check_epsilon(epsilon: float) -> None:
-    """Raise a ValueError unless epsilon is a finite number greater than 0."""
-    check_real("epsilon", epsilon)
-
-
 def check_delta(delta: float) -> None:
     """Raise a ValueError unless delta is a number in (0, 1)."""
     check_real("delta", delta)
@@ -175,7 +170,7 @@ def check_delta(delta: float) -> None:
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Raise a ValueError unless epsilon is above 0 and delta lies in (0, 1)."""
-    check_epsilon(epsilon)
+    check_real("epsilon", epsilon)
     check_delta(delta)
 
 
@@ -211,7 +206,7 @@ def cdp_share(epsilon: float, n_pure: int, n_gaussian: int = 0, c: float = 1.0) 
     >>> round(cdp_share(0.9, n_pure=10 * 7), 4)
     0.1604
     """
-    check_epsilon(epsilon)
+    check_real("epsilon", epsilon)
     return math.sqrt(2.0 * epsilon / (n_pure + n_gaussian / c**2))
 
 
