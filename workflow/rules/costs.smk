@@ -23,7 +23,6 @@ rule costs:
         runtime=JOBS.runtime,
     params:
         effort=PLAN.effort,
-        budgets=PLAN.budgets,
     message:
         "Adding up the costs of the run"
     script:

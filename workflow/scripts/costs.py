@@ -2,13 +2,7 @@
 
 from privclust_papers.pipeline import job
 from privclust_papers.pipeline.artefacts import write_table
-from privclust_papers.report.costs import (
-    CostError,
-    cost_table,
-    read_costs,
-    run_table,
-    verdict_lines,
-)
+from privclust_papers.report.costs import CostError, cost_table, read_costs, run_table
 
 log = job.start(snakemake)
 try:
@@ -20,7 +14,5 @@ if costs.unrecorded:
     first = ", ".join(costs.unrecorded[:3])
     log.warning("%d files have no record of their cost, such as %s", len(costs.unrecorded), first)
 table, runs = cost_table(costs), run_table(costs)
-for line in verdict_lines(table, snakemake.params.budgets, snakemake.params.effort):
-    log.info("%s", line)
 write_table(snakemake.output.table, table.to_csv(index=False, float_format="%.4g"))
 write_table(snakemake.output.runs, runs.to_csv(index=False, float_format="%.6g"))

@@ -68,7 +68,6 @@ class Plan:
     targets: dict[str, Target]
     quantities: dict[str, dict[str, str]] = field(default_factory=dict)  # in words, by paper
     kinds: dict[str, dict[str, str]] = field(default_factory=dict)  # of quantities, by paper
-    budgets: dict[str, float] = field(default_factory=dict)  # CPU seconds at this effort, by paper
     elsewhere: tuple[str, ...] = ()  # targets only of the other effort
     notices: tuple[str, ...] = ()  # on a user's methods that this run leaves out of a panel
 
@@ -178,11 +177,6 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         papers=papers,
         quantities={d["paper"]: d.get("quantities", {}) for _, d in documents},
         kinds={d["paper"]: d.get("kinds", {}) for _, d in documents},
-        budgets={
-            d["paper"]: d["cpu_seconds"][config["effort"]]
-            for _, d in documents
-            if config["effort"] in d.get("cpu_seconds", {})
-        },
         experiments=experiments,
         targets={name: _titled(t, experiments, features) for name, t in targets.items()},
         elsewhere=tuple(sorted(elsewhere)),

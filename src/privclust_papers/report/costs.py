@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,7 @@ from privclust_papers.pipeline.artefacts import read_table
 from privclust_papers.report.run_records import RECORDS, Job, read_jobs
 
 RUNS = "snakemake.jsonl"  # in the folder of an effort's logs: one line per run of Snakemake
-OVERHEAD_LIMIT = 0.10  # of the CPU time at paper effort; short jobs are mostly overhead
-_RUN_TIMES = ["planning_s", "planning_cpu_s", "cpu_s", "children_cpu_s"]
-_RUN_COLUMNS = ["started", "ended", "cores", *_RUN_TIMES]
+_RUN_COLUMNS = ["started", "ended", "cores", "planning_s", "cpu_s", "children_cpu_s"]
 _OF_DATA = ("fetch", "prepare", "features")  # rules of jobs that experiments share
 
 
@@ -42,9 +40,9 @@ class Costs:
     resident memory of one of its processes; ``written_mb``. Sizes are in 10^6 bytes.
 
     `runs` has a row for each run of Snakemake that did one of the jobs, in order: ``started`` and
-    ``ended``, ``cores`` (missing on a cluster), ``planning_s`` and ``planning_cpu_s`` until the
-    first job could start, ``cpu_s`` of Snakemake's own process, ``children_cpu_s`` of all processes
-    that it started and waited for. `unrecorded` are outputs of jobs whose logs have no costs.
+    ``ended``, ``cores`` (missing on a cluster), ``planning_s`` until the first job could start,
+    ``cpu_s`` of Snakemake's own process, ``children_cpu_s`` of all processes that it started and
+    waited for. `unrecorded` are outputs of jobs whose logs have no costs.
     """
 
     jobs: list[Job]
@@ -176,29 +174,3 @@ def run_table(costs: Costs) -> pd.DataFrame:
         n_jobs = len(costs.done_in(run))
         rows.append((int(run.cores), n_jobs, run.ended - run.started, n_jobs == len(costs.jobs)))
     return pd.DataFrame(rows, columns=["cores", "jobs", "measured_s", "complete"])
-
-
-def verdict_lines(table: pd.DataFrame, budgets: Mapping[str, float], effort: str) -> list[str]:
-    """Return lines on whether each paper kept its budget of CPU seconds.
-
-    At paper effort a line on the overhead follows. `table` is from `cost_table`.
-    """
-    of_papers = table[table.level == "paper"].set_index("name").cpu_s
-    checks = [
-        (
-            f"{paper}, CPU seconds",
-            f"{of_papers[paper]:,.0f}",
-            f"{limit:,.0f}",
-            of_papers[paper] <= limit,
-        )
-        for paper, limit in budgets.items()
-        if paper in of_papers
-    ]
-    if effort == "paper":
-        overhead = float(table.overhead[table.level == "total"].iloc[0])
-        shown = f"{overhead:.1%}", f"{OVERHEAD_LIMIT:.1%}"
-        checks.append(("overhead in CPU time", *shown, overhead <= OVERHEAD_LIMIT))
-    return [
-        f"{what}: {cost}, limit {limit}: {'within' if is_within else 'NOT within'}"
-        for what, cost, limit, is_within in checks
-    ]
