@@ -8,10 +8,7 @@ from typing import Any
 from privclust.command.arguments import add_command, seed, size
 from privclust.command.output import check_readable, checked_folder, say, written
 
-_NOT_PRIVATE = (
-    "NOT private: the sketch holds exact sums, which can reveal records; protect the folder like "
-    "the data themselves"
-)
+_NOT_PRIVATE = "made from exact sums, which can reveal records: keep it as the data themselves"
 
 
 def add_to(commands) -> None:
@@ -63,6 +60,7 @@ def _run(args) -> None:
     )
     from privclust.decoding._cluster_count import MOST_CLUSTERS
     from privclust.preprocessing import TableEncoder
+    from privclust.privacy import Guarantee, Neighbours
     from privclust.report import TableClusters, write
     from privclust.report.missing import missing_remarks
     from privclust.report.words import origin
@@ -89,13 +87,19 @@ def _run(args) -> None:
     on_noise = hidden_by_noise(sketch, decoded) if sketch.noise else ""
     on_missing = missing_remarks(sketch.table, sketch.n_samples, sketch.left_out, sketch.unit)
     remarks = (*filter(None, [on_noise, hidden]), *on_missing)
-    clusters = TableClusters.of_sketch(encoder, sketch, decoded, errors, remarks=remarks)
+    numbers = sketch.n_samples, float(sketch.n_left_out)
+    guarantee = sketch.guarantee or Guarantee(
+        "none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit
+    )
+    clusters = TableClusters.of_found(
+        encoder, numbers, decoded, errors, guarantee=guarantee, remarks=remarks
+    )
     with written(args.output):
         write(clusters, args.output, origin=origin(args.typed, (args.sketch, args.output)))
     for remark in clusters.remarks:
         say(remark)
     say(f"{os.path.join(args.output, 'report.html')}: {len(clusters.weights)} clusters")
-    say(_NOT_PRIVATE if sketch.guarantee is None else str(sketch.guarantee))
+    say(str(guarantee))
 
 
 def _most_clusters(sketch) -> int:

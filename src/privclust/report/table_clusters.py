@@ -17,10 +17,6 @@ from privclust.privacy.groups import ROW
 from privclust.report.coordinate import DATE, NUMBER, SHARE, WIDTH_95, Coordinate
 from privclust.report.missing import is_whole
 from privclust.report.suspicions import separated_by_categories, suspicions
-from privclust.sketches import Sketch
-
-_NOT_PRIVATE = "made from exact sums, which can reveal records: keep it as the data themselves"
-
 
 _BY_CLUSTER = (
     "spreads are the root mean square over all columns, each relative to its range: they are "
@@ -96,7 +92,7 @@ class TableClusters:
         random_state : None, int, numpy.random.Generator or numpy.random.RandomState
             Seed of the draws from which errors are computed; a tree needs none.
         **settings
-            Keywords of `of_sketch`.
+            Keywords of `of_found`.
 
         Examples
         --------
@@ -120,55 +116,16 @@ class TableClusters:
         if isinstance(model, TreeKMeans):
             n_left_out = 0.0 if model.left_out_ is None else model.left_out_.value
             numbers, errors = (model.n_records_, n_left_out), model.standard_errors()
-            return cls._of(
-                encoder, numbers, found, errors, by_cluster=len(encoder.scale()) > 1, **settings
-            )
-        errors = model.standard_errors(random_state=random_state)
-        sketch = replace(model.sketch_, left_out=model.left_out_)
-        return cls.of_sketch(encoder, sketch, found, errors, **settings)
+            by_cluster = len(encoder.scale()) > 1
+        else:
+            sketch = replace(model.sketch_, left_out=model.left_out_)
+            numbers = sketch.n_samples, float(sketch.n_left_out)
+            errors = model.standard_errors(random_state=random_state)
+            by_cluster = sketch.n_features < len(encoder.scale())
+        return cls.of_found(encoder, numbers, found, errors, by_cluster=by_cluster, **settings)
 
     @classmethod
-    def of_sketch(
-        cls,
-        encoder: TableEncoder,
-        sketch: Sketch,
-        found: Found | Decoded,
-        errors: StandardErrors,
-        *,
-        guarantee: Guarantee | None = None,
-        remarks: tuple[str, ...] = (),
-        private_bounds: tuple[str, ...] = (),
-    ) -> TableClusters:
-        """Return the clusters that were found in a sketch of an encoder's coordinates.
-
-        Parameters
-        ----------
-        encoder : TableEncoder
-        sketch : Sketch
-        found : Found or privclust.decoding.Decoded
-            Centers and weights, in the coordinates of the encoder.
-        errors : privclust.decoding.StandardErrors
-            Their standard errors.
-        guarantee : Guarantee or None
-            The guarantee of all releases; None: that of the sketch.
-        remarks : tuple of str
-            First remarks; those on centers at bounds or in the middle follow.
-        private_bounds : tuple of str
-            The columns with private bounds.
-        """
-        return cls._of(
-            encoder,
-            (sketch.n_samples, float(sketch.n_left_out)),
-            found,
-            errors,
-            guarantee=guarantee or sketch.guarantee or _not_private(sketch),
-            by_cluster=sketch.n_features < len(encoder.scale()),
-            remarks=remarks,
-            private_bounds=private_bounds,
-        )
-
-    @classmethod
-    def _of(
+    def of_found(
         cls,
         encoder: TableEncoder,
         numbers: tuple[float, float],
@@ -176,13 +133,29 @@ class TableClusters:
         errors: StandardErrors,
         *,
         guarantee: Guarantee,
-        by_cluster: bool,
+        by_cluster: bool = False,
         remarks: tuple[str, ...] = (),
         private_bounds: tuple[str, ...] = (),
     ) -> TableClusters:
-        """Return clusters, given the numbers of records that count and that are left out.
+        """Return clusters that were found among an encoder's coordinates.
 
-        `by_cluster` says whether the spread of a cluster is the same number in all coordinates.
+        Parameters
+        ----------
+        encoder : TableEncoder
+        numbers : (float, float)
+            Numbers of records that count, and that are left out.
+        found : Found or privclust.decoding.Decoded
+            Centers and weights, in the coordinates of the encoder.
+        errors : privclust.decoding.StandardErrors
+            Their standard errors.
+        guarantee : Guarantee
+            The guarantee of all releases.
+        by_cluster : bool
+            Whether the spread of a cluster is the same number in all coordinates.
+        remarks : tuple of str
+            First remarks; those on centers at bounds or in the middle follow.
+        private_bounds : tuple of str
+            The columns with private bounds.
         """
         order = np.argsort(-found.weights, kind="stable")
         scale = encoder.scale()
@@ -291,10 +264,6 @@ def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
         columns.append((f"{name} spread", coordinate.spreads))
         columns.append((f"{name} spread error", coordinate.spread_errors))
     return columns
-
-
-def _not_private(sketch: Sketch) -> Guarantee:
-    return Guarantee("none", Neighbours.REPLACE_ONE, caveats=(_NOT_PRIVATE,), unit=sketch.unit)
 
 
 def _public_number(total: float, guarantee: Guarantee) -> int | None:

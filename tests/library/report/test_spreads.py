@@ -47,7 +47,8 @@ def test_spreads_of_columns_are_told_with_their_errors(tmp_path):
     # a sketch alone says the same, but for what rounds moved
     sketch = model.sketch_
     decoded = decode(sketch, 2, bounds=encoder.bounds_)
-    alone = TableClusters.of_sketch(encoder, sketch, decoded, standard_errors(sketch, decoded))
+    numbers, errors = (sketch.n_samples, 0.0), standard_errors(sketch, decoded)
+    alone = TableClusters.of_found(encoder, numbers, decoded, errors, guarantee=sketch.guarantee)
     np.testing.assert_allclose(
         np.sort(alone.coordinates[1].spreads), np.sort(clusters.coordinates[1].spreads), rtol=0.1
     )
