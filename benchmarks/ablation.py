@@ -198,7 +198,6 @@ STAGES = {
     "elimination one by one": (_mixture_fit, "eliminated", largest_atoms),
     "the pilot": {"variance": 0.02},
     "splits in rounds": (_rounds, "_SPLITTING", ()),
-    "own errors of single centers": (_rounds, "_CLEAR", np.inf),
     "growth of the radius": (_rounds, "_WIDEST", 1.0),
     "shrunk counts": (_rounds._Clusters, "_counted", as_counted),
 }

@@ -6,7 +6,7 @@ number of rows. The center makes the fraction :math:`A / (A + \tau^2)` of the me
 :math:`\Delta`. The variance :math:`V = A \tau^2 / (A + \tau^2)` is left, as in a Kalman filter.
 Before the next round A is V / 0.8, but no more than before this one, since rows change clusters.
 :math:`|\Delta|^2 / d - \tau^2` estimates A as well. If its median over clusters is far above A, the
-difference is added to A; if that of one cluster is, it replaces A (empirical Bayes).
+difference is added to A (empirical Bayes).
 
 **The radius** contains 95 % of a Gaussian cluster of variance :math:`A + s^2`. It is up to twice as
 large if noise is small compared with the spread, since clipping moves the means of skewed clusters.
@@ -46,7 +46,6 @@ _SPLITTING = range(1, 6)  # rounds that may split clusters
 _KEPT = 0.8  # weight of a round relative to the next: the clusters change between rounds
 _START_ERROR = 0.25  # variance of decoded centers about means, as a fraction of the spread
 _UNLIKELY = 2.5  # deviations above the prediction from which the median offset raises A
-_CLEAR = 3.0  # the same for the offset of a single cluster
 _LEAST_PART = 0.1  # least number of rows of a cluster, as a fraction of n / k
 # noise, as a fraction of the spread, below which a radius grows; largest factor by which it does
 _SMALL_NOISE, _WIDEST = 0.01, 2.0
@@ -144,8 +143,6 @@ class _Clusters:
         more = float(np.median(beyond - self.unknown))
         unlikely = _UNLIKELY * math.sqrt(2.0 / (d * len(errors))) * np.median(self.unknown + errors)
         unknown = self.unknown + (more if more > unlikely else 0.0)
-        is_own = beyond > unknown + _CLEAR * math.sqrt(2.0 / d) * (unknown + errors)
-        unknown = np.where(is_own, beyond, unknown)
         kept = unknown / (unknown + errors)  # the Kalman gain
         self.centers = self.centers + kept[:, None] * moves
         self.unknown = np.minimum(kept * errors / _KEPT, unknown)
