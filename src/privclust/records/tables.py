@@ -17,18 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from privclust.core.packages import require
-from privclust.core.printable import excerpt
 from privclust.core.validation import check_integer
 from privclust.records.arrow import RowReader, batch_rows, is_of, unquoted
-from privclust.records.errors import ReadingError
-from privclust.records.files import files_of, kind_of_file
+from privclust.records.files import files_of
 from privclust.records.labels import LabelCounts, SecondReading
 from privclust.records.table_files import TextFile, open_table, reworded, worded
 
 State: TypeAlias = dict[str, np.ndarray]
 """Arrays of integers; the state of two parts is the sum of their states, entry by entry."""
 
-_BUFFER_BYTES = 1 << 20  # bytes of a file read at a time
 _TAKEN = (
     "a path of Parquet or CSV files (a file, a folder, a pattern, or a list), a data set of "
     "pyarrow, or what gives a stream of Arrow (DuckDB, Polars, pandas, Arrow); frames of Dask and "
@@ -124,9 +121,11 @@ def _parts(source: Any, reading: Any) -> Generator[_Part, None, None]:
     if all(isinstance(path, str | os.PathLike) for path in paths):
         return _parts_of_files(paths, reading)
     pyarrow = require("pyarrow", "tables")
-    if is_of(source, "pyarrow") and hasattr(source, "get_fragments"):
-        return _parts_of_dataset(source, reading)
-    if hasattr(source, "collect_batches"):  # a lazy frame of Polars
+    if is_of(source, "pyarrow") and hasattr(source, "scanner"):  # a data set, which may be remote
+        reads = list(reading.for_schema(source.schema).reads)
+        how = {"batch_size": batch_rows(len(reads)), "batch_readahead": 1, "fragment_readahead": 1}
+        streams = [source.scanner(columns=reads, use_threads=False, **how).to_reader()]
+    elif hasattr(source, "collect_batches"):  # a lazy frame of Polars
         schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
         streams = source.select(reading.for_schema(schema).reads).collect_batches()
     elif hasattr(source, "__arrow_c_stream__"):
@@ -156,7 +155,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
 
 
 def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
-    """Return row groups of Parquet files, and parts of texts."""
+    """Return parts of files."""
     for path in map(os.fspath, paths):
         if "://" in path:
             raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
@@ -168,9 +167,7 @@ def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
     for file in files:
         if not os.path.isfile(file):
             raise FileNotFoundError(f"{file}: there is no such file")
-    if any(kind_of_file(file) == "text" for file in files):
-        return _parts_of_tables([open_table(file) for file in files], reading)
-    return _parts_of_dataset(_dataset_of_files(files, paths), reading)
+    return _parts_of_tables([open_table(file) for file in files], reading)
 
 
 def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
@@ -183,75 +180,8 @@ def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
             readers.append(reading.for_schema(table.schema))
     for table, reader in zip(tables, readers, strict=True):
         names = list(dict.fromkeys(reader.reads))
-        for part in reworded(table.path, table.batches(names)):  # as an encoder of a user reads it
+        for part in reworded(table.path, table.batches(names)):
             yield reader, iter([part])
-
-
-def _dataset_of_files(files: Any, paths: Any) -> Any:
-    """Return the data set of files; of a folder's folders named key=value, keys are columns."""
-    dataset = require("pyarrow.dataset", "Parquet files")
-    how = {}
-    if len(paths) == 1 and os.path.isdir(paths[0]):
-        how = {"partitioning": "hive", "partition_base_dir": os.fspath(paths[0])}
-    # times of 96 bits, which Spark writes, exceed the range of nanoseconds in 64 bits
-    of_parquet = dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    form = dataset.ParquetFileFormat(read_options=of_parquet)
-    with _named(files[0]):
-        return dataset.dataset(files, format=form, **how)
-
-
-def _parts_of_dataset(data: Any, reading: Any) -> Generator[_Part, None, None]:
-    """Return one row group each, with the types of its own file."""
-    pyarrow = require("pyarrow", "Parquet files")
-    dataset = require("pyarrow.dataset", "Parquet files")
-    keys = _partition_keys(data)
-    how = {"use_threads": False, "batch_readahead": 1}
-    buffered = dataset.ParquetFragmentScanOptions(
-        use_buffered_stream=True, buffer_size=_BUFFER_BYTES, pre_buffer=False
-    )
-    with _named("the data set"):
-        fragments = list(data.get_fragments())
-    prepared = []
-    for fragment in fragments:  # check all files before any row is read
-        name = getattr(fragment, "path", "the data set")
-        is_parquet = isinstance(fragment, dataset.ParquetFileFragment)
-        with _named(name):
-            own = fragment.physical_schema
-            schema = pyarrow.schema([*own, *(key for key in keys if key.name not in own.names)])
-            reader = reading.for_schema(schema)
-            options = dict(how, schema=schema, columns=list(reader.reads))
-            options["batch_size"] = batch_rows(len(reader.reads))
-            pieces = [fragment]
-            if is_parquet:
-                pieces = fragment.split_by_row_group(schema=schema)
-                options["fragment_scan_options"] = buffered
-        prepared.append((name, reader, options, pieces))
-    for name, reader, options, pieces in prepared:
-        for piece in pieces:
-            yield reader, _batches(name, piece, options)
-
-
-def _partition_keys(data: Any) -> tuple[Any, ...]:
-    """Return the columns given by folders named key=value, of a data set of files."""
-    partitioning = getattr(data, "partitioning", None)
-    return () if partitioning is None else tuple(partitioning.schema)
-
-
-def _batches(name: str, piece: Any, options: Any) -> Iterator[Any]:
-    with _named(name):
-        yield from piece.to_batches(**options)
-
-
-@contextlib.contextmanager
-def _named(name: str) -> Any:
-    """Turn an error into one line with a file's name and without entries."""
-    try:
-        yield
-    except (ArithmeticError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as e:
-        reason = f"cannot be read ({type(e).__name__})"
-        if isinstance(e, ReadingError) or type(e) is ValueError:  # a message of this package
-            reason = excerpt(str(e).splitlines()[0])
-        raise ReadingError(f"{name}: {reason}") from None
 
 
 def _added(states: Iterable[State]) -> State:

@@ -100,7 +100,8 @@ def test_a_folder_for_each_person_says_whose_rows_are(tmp_path):
         inside = tmp_path / f"number={number}"
         inside.mkdir()
         parquet.write_table(arrow(part.drop(columns=["number", "who"])), inside / "x.parquet")
-    sketch = of_features(tmp_path, columns=COLUMNS, groups="number")
+    source = dataset.dataset(tmp_path, partitioning="hive")
+    sketch = of_features(source, columns=COLUMNS, groups="number")
     assert state(sketch) == in_memory(table, groups=table.who)
 
 

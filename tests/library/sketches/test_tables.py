@@ -116,7 +116,7 @@ def test_threads_take_parts_at_the_same_time(tmp_path):
                 barrier.wait()
             return super().transform(part)
 
-    path = folder(tmp_path / "parts", frame(), n_files=1, rows=500)  # row groups of one file
+    path = folder(tmp_path / "parts", frame(), n_files=2)
     columns = dict.fromkeys(COLUMNS, (-9.0, 9.0))
     sketch = Sketch.of_table(path, FREQUENCIES, encoder=Meeting(columns), n_threads=2)
     alone = Sketch.of_table(path, FREQUENCIES, encoder=TableEncoder(columns))
@@ -181,7 +181,8 @@ def test_folders_named_by_keys(tmp_path):
         inside.mkdir(parents=True)
         kept = pa.Table.from_pandas(part.drop(columns="day"), preserve_index=False)
         parquet.write_table(kept, inside / "x.parquet")
-    whole = Sketch.of_table(path, FREQUENCIES, columns=["x", "y", "day"])
+    source = dataset.dataset(path, partitioning="hive")
+    whole = Sketch.of_table(source, FREQUENCIES, columns=["x", "y", "day"])
     expected = Sketch.of(table[["x", "y", "day"]].to_numpy(), FREQUENCIES)
     assert state_bytes(whole) == state_bytes(expected)
 
@@ -282,7 +283,7 @@ def test_wrong_tables_are_refused_by_name(tmp_path):
 def test_errors_of_other_formats_hold_no_entry(tmp_path):
     (tmp_path / "text.csv").write_text("x,y,z\n" + "1,2,3\n" * 10**6 + "secret,2,3\n")
     source = dataset.dataset(tmp_path / "text.csv", format="csv")
-    with pytest.raises(ValueError, match=r"text\.csv: cannot be read") as error:
+    with pytest.raises(ValueError, match=r"the table broke off \(ArrowInvalid\)") as error:
         Sketch.of_table(source, FREQUENCIES, columns=COLUMNS)
     assert "secret" not in str(error.value)
 
@@ -312,7 +313,7 @@ POOLS = []  # for ever: what was allocated in one and is freed after it would en
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_memory_does_not_grow_with_the_number_of_row_groups(tmp_path, n_threads):
     few = draw_frequencies(3, 2, variance=1.0, random_state=0)
-    table = pa.table({name: np.random.default_rng(0).random(200_000) for name in COLUMNS})
+    table = pa.table({name: np.random.default_rng(0).random(500_000) for name in COLUMNS})
     path, before = tmp_path / "long.parquet", pa.default_memory_pool()
     parquet.write_table(pa.concat_tables([table] * 12), path, row_group_size=20_000)
     pool = pa.proxy_memory_pool(before)
