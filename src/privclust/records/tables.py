@@ -97,7 +97,7 @@ def _checked_columns(columns: Any, encoder: Any, groups: Any) -> Any:
     return columns
 
 
-_Part: TypeAlias = tuple[RowReader, Iterator[Any]]  # the reader of batches, and the columns
+_Part: TypeAlias = tuple[RowReader, Any]  # the reader of a batch, and its columns
 
 
 def _total_of_groups(source: Any, state_of: Any, reading: Any, n_threads: int) -> State:
@@ -108,7 +108,7 @@ def _total_of_groups(source: Any, state_of: Any, reading: Any, n_threads: int) -
             "file, or another source that can be read again"
         )
     with contextlib.closing(_parts(source, reading)) as parts:
-        counts = LabelCounts(reader.persons(batch) for reader, part in parts for batch in part)
+        counts = LabelCounts(reader.persons(batch) for reader, batch in parts)
     second = SecondReading(counts)
     reading = replace(reading, sizes=second.sizes)
     state = _total_of_threads(_parts(source, reading), state_of, n_threads)
@@ -151,7 +151,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
             for batch in unquoted(batches):
                 batch = batch.select(list(reader.reads))
                 for start in range(0, len(batch), step):
-                    yield reader, iter([batch.slice(start, step)])
+                    yield reader, batch.slice(start, step)
 
 
 def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
@@ -181,7 +181,7 @@ def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
     for table, reader in zip(tables, readers, strict=True):
         names = list(dict.fromkeys(reader.reads))
         for part in reworded(table.path, table.batches(names)):
-            yield reader, iter([part])
+            yield reader, part
 
 
 def _added(states: Iterable[State]) -> State:
@@ -201,11 +201,8 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
                 part = next(parts, None)
             if part is None:
                 return
-            reader, batches = part
-            for batch in batches:
-                if stop.is_set():
-                    return
-                yield reader(batch)
+            reader, batch = part
+            yield reader(batch)
 
     def state(_: int) -> Any:
         try:
