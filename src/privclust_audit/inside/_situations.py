@@ -234,6 +234,10 @@ def _equal(ground, rng):
     return lambda: value, lambda: opposite(ground, value)
 
 
+def _anywhere_or_equal(ground, rng):
+    return (_anywhere if rng.random() < 0.5 else _equal)(ground, rng)
+
+
 def _of_many_sizes(ground, rng):
     """Rows of very different magnitudes; in a sum, large ones absorb small ones."""
     middle = np.zeros(ground.n_features) if ground.radius else (ground.low + ground.high) / 2
@@ -267,8 +271,7 @@ _KINDS = {
     "as many rows as clusters": (_anywhere, _as_clusters),
     "ties": (_lattice, _some),
     "equal rows": (_equal, _some),
-    "one row across a block": (_anywhere, _of_a_block),
-    "equal rows across a block": (_equal, _of_a_block),
+    "one row across a block": (_anywhere_or_equal, _of_a_block),
     "rows of many sizes": (_of_many_sizes, _many),
     "an extreme row": (_extreme, _some),
     "one row far out": (_far_out, _some),
@@ -281,9 +284,8 @@ def _far_bounds(ground, rng):
     width = ground.high - ground.low
     low = ground.low + float(width.max()) * 10.0 ** rng.uniform(6.0, 15.0)
     far = replace(ground, low=low, high=low + width, rows=None)
-    kind = _equal if rng.random() < 0.5 else _anywhere
     number = int(rng.integers(ground.n_clusters, 200))
-    there = _rows_of("bounds far from the origin", kind, lambda *_: number, far, rng)
+    there = _rows_of("bounds far from the origin", _anywhere_or_equal, lambda *_: number, far, rng)
     return replace(there, parameters={"bounds": (far.low, far.high)})
 
 

@@ -43,7 +43,7 @@ def test_sums_of_raw_coordinates(monkeypatch):
         return np.hstack([counts[:, None], units])
 
     monkeypatch.setattr(_dplloyd, "_released", raw_sums)
-    finding = found(DPLloyd(2, bounds=(-1.0, 1.0)), "sensitivity", n_pairs=200)
+    finding = found(DPLloyd(2, bounds=(-1.0, 1.0)), "sensitivity", n_pairs=400)
     assert finding.violation.part >= 1.0  # one rounding is enough
     assert "_dplloyd.py" in finding.violation.where
 
