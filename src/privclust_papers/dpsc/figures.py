@@ -186,16 +186,11 @@ def _utility(
             panels[-1].set_xlabel("privacy budget, ε")
         for axis, (metric, _) in zip(axes[:, 0], rows, strict=True):
             axis.set_ylabel(_AXES[metric])
-        longest = max(len(name) for axis in axes.flat for name in _names_in(axis))
-        ncols = int(_WIDTH // (0.9 + _LETTER * longest))
+        names = [name for axis in axes.flat for name in axis.get_legend_handles_labels()[1]]
+        ncols = int(_WIDTH // (0.9 + _LETTER * max(map(len, names))))
         legend_below(figure, *axes[:, 0], ncols=ncols, handlelength=4.0)
         caption(figure, f"Mean{BAND}. {text} Grey line: random subspaces.")
     return Drawing(figure, table)
-
-
-def _names_in(axis: Axes) -> list[str]:
-    """Return the names of a panel's curves."""
-    return axis.get_legend_handles_labels()[1]
 
 
 def _sizes(trials: pd.DataFrame) -> tuple[int, int, int, int]:

@@ -244,11 +244,6 @@ def experiments_of(
     return experiments
 
 
-def class_or_function(method: Mapping[str, Any]) -> str:
-    """Return the dotted path of the class or function of a method in a paper's config."""
-    return method["class"] if "class" in method else method["function"]
-
-
 def _check(experiment: Experiment, where: str) -> None:
     """Raise a ConfigError for inconsistent keys, which a schema cannot detect."""
     if not experiment.points or not experiment.trials:
@@ -284,7 +279,7 @@ def _method(
     return Method(
         name=name,
         label=defined[name]["label"],
-        estimator=class_or_function(defined[name]),
+        estimator=defined[name].get("class") or defined[name]["function"],
         params=dict(use.get("params", {})),
         transforms=tuple(
             (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])

@@ -84,7 +84,8 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
         )
     y, train = arrays["y"], arrays["train"]
     if entry.split == "classes":
-        train = _first_classes(y)
+        classes = np.unique(y)
+        train = np.isin(y, classes[: (len(classes) + 1) // 2])
     indices = []
     for part, members in (("train", np.flatnonzero(train)), ("test", np.flatnonzero(~train))):
         if not len(members):
@@ -95,8 +96,3 @@ def select_images(entry: FeatureEntry, arrays: Mapping[str, np.ndarray]) -> dict
         for label in np.unique(y[members])[: entry.classes]:
             indices.append(members[y[members] == label][: entry.per_class[part]])
     return take_images({**arrays, "train": train}, np.sort(np.concatenate(indices)))
-
-
-def _first_classes(y: np.ndarray) -> np.ndarray:
-    classes = np.unique(y)
-    return np.isin(y, classes[: (len(classes) + 1) // 2])

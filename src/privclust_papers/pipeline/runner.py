@@ -44,7 +44,7 @@ from privclust.core.canonical import canonical_json
 from privclust.core.progress import progress_over
 from privclust.core.validation import signature_of
 from privclust_papers.pipeline import seeds
-from privclust_papers.pipeline.experiment import block_spec, shard_spec
+from privclust_papers.pipeline.experiment import Instance, block_spec, shard_spec
 from privclust_papers.pipeline.project_files import PACKAGES
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import load_object
@@ -53,8 +53,6 @@ log = logging.getLogger(__name__)
 
 
 Arrays = Mapping[str, np.ndarray]
-# A grid point without its swept axes, a trial, and the values of the swept axes one after another.
-Instance = tuple[Mapping[str, Any], int, Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)

@@ -72,16 +72,10 @@ def _paper_of(target: str, documents: Sequence[dict[str, Any]], where: str) -> d
 
 
 def _add_method(document: dict[str, Any], name: str, method: Mapping[str, Any], where: str) -> None:
-    """Define a method in a paper, or raise a ConfigError if its name or label is taken."""
+    """Define a method in a paper, or raise a ConfigError if its name is taken."""
     entry = {"label": f"{method['label']} {OWN_CLAIM}", "class": method["class"]}
-    for other, present in document["methods"].items():
-        if other == name and present != entry:
-            raise ConfigError(f"{where}: {document['paper']} has a method of that name")
-        if other != name and present["label"] in (method["label"], entry["label"]):
-            raise ConfigError(
-                f"{where}.label: got {method['label']!r}, which is the label of {other} in "
-                f"{document['paper']}; take another"
-            )
+    if document["methods"].get(name, entry) != entry:
+        raise ConfigError(f"{where}: {document['paper']} has a method of that name")
     document["methods"] = {**document["methods"], name: entry}
 
 

@@ -42,7 +42,8 @@ def describe(
     data sets by name.
     """
     folders = {layout.RAW.format(dataset=name): name for name in plan.datasets}
-    named = {name for job in jobs for name in _data_of(job)} - members.keys() - folders.keys()
+    files = (name for job in jobs for name in (*job.outputs, *job.inputs) if not is_code(name))
+    named = set(files) - members.keys() - folders.keys()
     steps = {f"workflow/scripts/{job.rule}.py" for job in jobs}
     entities = [
         *(_file(name, content, name in steps) for name, content in sorted(members.items())),
@@ -114,10 +115,6 @@ def _action(job: Job, members: Collection[str]) -> dict[str, Any]:
         startTime=_iso(job.start),
         endTime=_iso(job.end),
     )
-
-
-def _data_of(job: Job) -> list[str]:
-    return [*job.outputs, *(name for name in job.inputs if not is_code(name))]
 
 
 def _root(

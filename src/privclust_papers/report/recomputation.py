@@ -20,7 +20,6 @@ from privclust_papers.pipeline.plan import DEFAULT_MIRROR
 from privclust_papers.pipeline.project_files import CITATION, CONFIG, WORKFLOW, config_files
 from privclust_papers.report.crate_file import Crate, CrateError, file_sha256, safe_name
 from privclust_papers.report.restoration import date_outputs, place
-from privclust_papers.report.run_records import Job
 from privclust_papers.report.verification import Draw, Verification, compare_outputs
 from privclust_papers.settings.config import ConfigError, load_yaml, validate
 
@@ -59,8 +58,9 @@ def recompute(crate: Crate, config: Mapping[str, Any], draw: Draw) -> Verificati
     """Repeat the drawn jobs in a copy of the project, and compare their outputs.
 
     The copy has the code of the project in the working folder, the crate's settings, and the
-    results of the crate that the jobs read. Outputs of each group of jobs get the dates of the
-    crate's run, so that Snakemake does not repeat the jobs between two drawn ones.
+    results of the crate that the jobs read. Snakemake is asked for one job after another, and the
+    outputs get the dates of the crate's run: asked for two jobs, or with other dates, it would
+    repeat all jobs between them.
     """
     jobs, messages = draw.jobs, ""
     with tempfile.TemporaryDirectory(prefix="privclust-verify-", ignore_cleanup_errors=True) as top:
@@ -72,34 +72,19 @@ def recompute(crate: Crate, config: Mapping[str, Any], draw: Draw) -> Verificati
         if early := [output for output in outputs if (scratch / output).exists()]:
             # possible by another spelling on file systems that ignore case
             raise crate.error(f"would provide {early[0]}, which must be recomputed")
-        for group in generations(crate, jobs):
-            messages += _run_snakemake([n for j in group for n in j.outputs], scratch)
-            for job in group:
+        for job in sorted(jobs, key=lambda job: job.end):
+            read_here = (scratch / name for name in job.inputs if name in crate.makers)
+            if all(map(Path.exists, read_here)):  # else a job before it failed
+                messages += _run_snakemake(job.outputs, scratch)
                 date_outputs(job, scratch)
         redone = [job for job in jobs if all((scratch / name).exists() for name in job.outputs)]
         return Verification(crate, draw, compare_outputs(crate, jobs, scratch), redone, messages)
 
 
-def generations(crate: Crate, jobs: Collection[Job]) -> list[list[Job]]:
-    """Group jobs, in order, so that no other job lies on a path between two of a group.
-
-    If asked for two jobs, Snakemake repeats all jobs between them.
-    """
-    before: dict[Job, int] = {}  # for each job, the most times a path to it leaves `jobs`
-    groups: dict[int, list[Job]] = {}
-    for job in sorted(crate.jobs, key=lambda job: job.end):
-        makers = [crate.makers[name] for name in job.inputs if name in crate.makers]
-        leaves = job not in jobs
-        before[job] = max((before.get(m, 0) + (leaves and m in jobs) for m in makers), default=0)
-        if not leaves:
-            groups.setdefault(before[job], []).append(job)
-    return [groups[n] for n in sorted(groups)]
-
-
-def _run_snakemake(targets: list[str], scratch: Path) -> str:
+def _run_snakemake(targets: Collection[str], scratch: Path) -> str:
     """Make files by the workflow in a folder; return Snakemake's messages if a job failed."""
     command = [
-        *(sys.executable, "-m", "snakemake", "--cores", "1", "--keep-going"),
+        *(sys.executable, "-m", "snakemake", "--cores", "1"),
         # without "params", which include the location of a data set
         *("--rerun-triggers", "code", "input", "mtime", "software-env"),
         *("--nocolor", "--quiet", "rules", "--show-failed-logs", "--", *targets),

@@ -145,8 +145,3 @@ def outcome(results: Sequence[str], has_interval: bool = True) -> str:
     held, failed = results.count(HOLDS), results.count(FAILS)
     contradicted = {0: "none is", 1: "1 is"}.get(failed, f"{failed} are")
     return f"{held} of {len(results)} comparisons hold, {contradicted} contradicted"
-
-
-def capitalised(text: str) -> str:
-    """Return a text with its first letter in upper case; the rest is unchanged."""
-    return text[:1].upper() + text[1:]

@@ -30,7 +30,7 @@ from privclust_papers.report.comparison import (
     decimals,
     select,
 )
-from privclust_papers.report.sentences import FAILS, HOLDS, OPEN, Wording, capitalised, outcome
+from privclust_papers.report.sentences import FAILS, HOLDS, OPEN, Wording, outcome
 
 REPRODUCED = "reproduced"
 CONSISTENT = "consistent"
@@ -237,7 +237,8 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
             f"; counted with {100 * level:.4g} % intervals, because there are {len(results)} "
             "comparisons"
         )
-    came_out = capitalised(outcome(results, has_interval))
+    came_out = outcome(results, has_interval)
+    came_out = came_out[:1].upper() + came_out[1:]
     expected, found = min(judged, key=_favourable).texts
     head = "Expected"
     if len(judged) > 1:

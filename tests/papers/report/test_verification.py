@@ -22,7 +22,6 @@ from privclust_papers.report.recomputation import (
     _copy_project,
     _run_snakemake,
     check_project,
-    generations,
 )
 from privclust_papers.report.verification import (
     DIFFERS,
@@ -62,14 +61,6 @@ def test_what_a_job_needs_is_done_before_it(crate):
     needs = draw(crate, 20, 60.0, 0)
     assert {"data/raw/had", "data/prepared/had.h5"} <= outputs(needs.jobs)
     assert "data/raw/drawn" not in outputs(needs.jobs)
-
-
-def test_drawn_jobs_are_asked_for_together(crate):
-    fit = crate.makers[FIT.format("had")]
-    metrics, prepare = crate.makers[METRICS.format("had")], crate.makers["data/prepared/had.h5"]
-    assert generations(crate, {fit, metrics, prepare}) == [[prepare, fit, metrics]]
-    assert generations(crate, {metrics, prepare}) == [[prepare], [metrics]]
-    assert generations(crate, {fit, metrics}) == [[fit, metrics]]
 
 
 def test_the_draw_follows_its_seed_and_keeps_both_limits(crate):
