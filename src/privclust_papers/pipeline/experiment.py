@@ -44,11 +44,10 @@ class Method:
     params: dict[str, Any]  # keyword arguments of the class or function
     # dotted paths and keyword arguments of the transformers that prepare the samples, in order
     transforms: tuple[tuple[str, dict[str, Any]], ...] = ()
-    code: tuple[str, ...] = ()  # dotted paths of other dependencies
 
     def dotted_paths(self) -> list[str]:
         """Return the dotted paths of all objects of the method."""
-        return [self.estimator, *(path for path, _ in self.transforms), *self.code]
+        return [self.estimator, *(path for path, _ in self.transforms)]
 
     @property
     def package(self) -> str:
@@ -284,5 +283,4 @@ def _method(
         transforms=tuple(
             (step["class"], dict(step.get("params", {}))) for step in use.get("transforms", [])
         ),
-        code=tuple(use.get("code", ())),
     )

@@ -142,13 +142,14 @@ def load_plan(config: Mapping[str, Any], schemas: str, environ: Mapping[str, str
         raise ConfigError(str(error)) from None
     datasets = load_datasets(config["datasets"], folder / "datasets.schema.yaml")
     files = [str(Path(paper, PAPER)) for paper in config["papers"]]
-    documents = [(path, load_validated(path, folder / "paper.schema.yaml")) for path in files]
+    schema = folder / "paper.schema.yaml"
+    formats = {"dotted": lambda text: "." not in text or source_files([text])}
+    documents = [(path, load_validated(path, schema, formats)) for path in files]
     join_own_methods([document for _, document in documents], config["my_methods"], folder)
     papers, experiments, targets = {}, {}, {}
     elsewhere: dict[str, Target] = {}
     for path, document in documents:
         paper = document["paper"]
-        _check_dotted_paths(document, path)
         papers[paper] = {key: document[key] for key in ("title", "citation")} | {"file": path}
         of_paper = experiments_of(document, config["effort"], config["seed"], path)
         _add(experiments, of_paper, f"{path}: experiments")
@@ -260,32 +261,6 @@ def styles_in(
         if name in uses
         for said in [method | (uses[name] or {})]
     )
-
-
-def _check_dotted_paths(document: Mapping[str, Any], path: str) -> None:
-    """Raise a ConfigError for dotted paths without an object, before any job starts."""
-    named = {
-        f"methods.{name}.{kind}": method[kind]
-        for name, method in document["methods"].items()
-        for kind in ("class", "function")
-        if kind in method
-    }
-    named |= {f"targets.{n}.draw": target["draw"] for n, target in document["targets"].items()}
-    named |= {f"open_fits.{fit}": fit for fit in document.get("open_fits", ())}
-    for name, entry in document["experiments"].items():
-        steps = ("data", "share", "fit", "evaluate")
-        named |= {f"experiments.{name}.{k}": entry[k] for k in steps if k in entry}
-        metrics = entry.get("metrics", {})
-        named |= {f"experiments.{name}.metrics.{k}": path for k, path in metrics.items()}
-        for method, use in entry["methods"].items():
-            for number, step in enumerate(use.get("transforms", [])):
-                key = f"experiments.{name}.methods.{method}.transforms[{number}].class"
-                named[key] = step["class"]
-    for key, dotted in named.items():
-        try:
-            source_files([dotted])
-        except ValueError as error:
-            raise ConfigError(f"{path}: {key}: {error}") from None
 
 
 def _add(joined: dict[str, Any], added: Mapping[str, Any], where: str) -> None:

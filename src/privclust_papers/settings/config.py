@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from privclust.core.packages import require
+
+Formats = Mapping[str, Callable[[str], object]]
 
 
 class ConfigError(Exception):
@@ -63,23 +66,34 @@ def _loader_of_single_keys(yaml: Any) -> type:
     return Loader
 
 
-def validate(document: Any, schema: Mapping[str, Any], where: str) -> None:
+def validate(
+    document: Any, schema: Mapping[str, Any], where: str, formats: Formats = MappingProxyType({})
+) -> None:
     """Check a document, named `where` in messages, against a JSON schema (draft 2020-12).
 
-    Raises a ConfigError that names the first wrong key, its value, and the allowed values.
+    `formats` has a function for each ``format`` in the schema, which raises a ValueError for a
+    wrong text. Raises a ConfigError that names the first wrong key, its value, and the allowed
+    values.
     """
     jsonschema = require("jsonschema", "config files")
-    validator = jsonschema.Draft202012Validator(schema)
+    checker = jsonschema.FormatChecker(())
+    for name, check in formats.items():
+        checker.checks(name, ValueError)(lambda text, check=check: check(text) is not None)
+    validator = jsonschema.Draft202012Validator(schema, format_checker=checker)
     errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
     if errors:
         error = jsonschema.exceptions.best_match(errors)
         raise ConfigError(f"{where}: {_explain(error)}")
 
 
-def load_validated(path: str | os.PathLike[str], schema_path: str | os.PathLike[str]) -> Any:
-    """Read a YAML file and check it against the schema in another YAML file."""
+def load_validated(
+    path: str | os.PathLike[str],
+    schema_path: str | os.PathLike[str],
+    formats: Formats = MappingProxyType({}),
+) -> Any:
+    """Read a YAML file and check it against the schema in another YAML file; see `validate`."""
     document = load_yaml(path)
-    validate(document, load_yaml(schema_path), str(path))
+    validate(document, load_yaml(schema_path), str(path), formats)
     return document
 
 
@@ -97,6 +111,8 @@ def _explain(error: Any) -> str:
     if rule == "required":
         missing = next(name for name in value if name not in error.instance)
         return f"{key}: the key {missing!r} is missing; it needs {', '.join(value)}"
+    if rule == "format":
+        return f"{key}: {error.cause}"
     if rule == "dependentRequired":
         return f"{key}: {error.message}; give both or neither"
     choices = ", ".join(map(_short, value)) if rule == "enum" else ""

@@ -81,7 +81,8 @@ def test_the_papers_say_which_fits_are_open(plan_of, tmp_path):
     message = r"has no method 'search'; the class must have search and, after it was"
     with pytest.raises(ConfigError, match=message):
         plan(METHOD)
-    paper["open_fits"] = {f"{fit}s": {"calls": "fit", "reads": "labels_"}}
+    other = "privclust_papers.dpem.data.fit_mixture"
+    paper["open_fits"] = {other: {"calls": "fit", "reads": "labels_"}}
     with pytest.raises(ConfigError, match=r"mine.targets: ckm_fig3 compares no methods"):
         plan(METHOD)
 
