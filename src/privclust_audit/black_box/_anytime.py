@@ -107,8 +107,7 @@ class _Attempt:
         )
 
     def events(self) -> list[Event]:
-        bounds = [wealth.probabilities(self._alpha) for wealth in self._wealths]
-        return self._chosen.events([wealth.counts for wealth in self._wealths], bounds)
+        return self._chosen.events([wealth.counts for wealth in self._wealths])
 
 
 def audited(

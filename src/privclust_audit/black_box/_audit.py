@@ -22,7 +22,6 @@ from privclust_audit.black_box._events import Chosen
 from privclust_audit.black_box._result import AuditResult, concluded
 from privclust_audit.black_box._runs import draw, is_nan_alone, name_of, nan_alone
 from privclust_audit.black_box._statistics import Statistic
-from privclust_audit.black_box._wealth import Counts
 from privclust_audit.black_box.neighbours import check_pair, refuse_equal
 
 _FEWEST_TRIALS = 16
@@ -167,20 +166,19 @@ def _fixed(
     chosen = Chosen(statistics, _part(outputs, n_learning, half), claim, claim.alpha)
     counts = chosen.counted(_part(outputs, half, n_trials))
     alpha = claim.alpha / 2 / len(counts)
-    events = chosen.events(counts, [_probabilities(one, alpha) for one in counts])
+    known = [
+        (
+            lower_probability(one.hits, one.draws, alpha),
+            upper_probability(one.other_hits, one.other_draws, alpha),
+        )
+        for one in counts
+    ]
     bounds = (
-        float(max(epsilon_bound(event.low, event.high, claim.delta) for event in events)),
-        float(max(delta_bound(event.low, event.high, claim.epsilon) for event in events)),
+        float(max(epsilon_bound(*both, claim.delta) for both in known)),
+        float(max(delta_bound(*both, claim.epsilon) for both in known)),
     )
-    return concluded(claim, bounds, events, chosen.values, n_trials, time.process_time() - start)
-
-
-def _probabilities(counts: Counts, alpha: float) -> tuple[float, float]:
-    """Return bounds on the probabilities of an event, from below and above."""
-    return (
-        float(lower_probability(counts.hits, counts.draws, alpha)),
-        float(upper_probability(counts.other_hits, counts.other_draws, alpha)),
-    )
+    events, seconds = chosen.events(counts), time.process_time() - start
+    return concluded(claim, bounds, events, chosen.values, n_trials, seconds)
 
 
 def _part(outputs, start: int, stop: int):

@@ -42,10 +42,6 @@ class Event:
         Counts on that data set.
     other_hits, other_draws : int
         Counts on the other.
-    low : float
-        Lower confidence bound on the event's probability on that data set.
-    high : float
-        Upper confidence bound on its probability on the other.
     """
 
     statistic: str
@@ -56,8 +52,6 @@ class Event:
     draws: int
     other_hits: int
     other_draws: int
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -158,10 +152,10 @@ class Chosen:
         }
         return [_counted(choice, scores[choice.statistic]) for choice in self._choices]
 
-    def events(self, counts: list[Counts], bounds: list[tuple[float, float]]) -> list[Event]:
-        """Return the events for epsilon and for delta, in the units of their statistics.
+    def events(self, counts: list[Counts]) -> list[Event]:
+        """Return the events for epsilon and for delta, with counts in other runs.
 
-        They have counts in other runs, and bounds on their two probabilities.
+        Thresholds are in the units of the statistics.
         """
         names = _statistics.names(self._statistics)
         events = [
@@ -169,9 +163,9 @@ class Chosen:
                 names[choice.statistic], SIDES[choice.side],
                 self._roundings[choice.statistic].centre + choice.threshold,
                 LABELS[choice.likelier], int(count.hits), count.draws, int(count.other_hits),
-                count.other_draws, low, high,
+                count.other_draws,
             )
-            for choice, count, (low, high) in zip(self._choices, counts, bounds, strict=True)
+            for choice, count in zip(self._choices, counts, strict=True)
         ]  # fmt: skip
         return [events[0], events[-1]]
 

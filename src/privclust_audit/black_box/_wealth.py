@@ -127,19 +127,6 @@ class Wealth:
         """Return the least delta that the region allows at an epsilon, at least 0."""
         return _last(lambda delta: self.against(epsilon, delta) >= -math.log(alpha), 0.0, 1.0)
 
-    def probabilities(self, alpha: float) -> tuple[float, float]:
-        """Return the least p and the largest q of the region."""
-        seen = self.counts
-        if not seen.draws or not seen.other_draws:
-            return 0.0, 1.0
-        p, q = seen.hits / seen.draws, seen.other_hits / seen.other_draws
-        bets, most = self._log_bets(), -math.log(alpha)
-        low = _last(lambda one: bets - self._log_likelihood(one, q) >= most, 0.0, p)
-        high = 1.0 - _last(
-            lambda one: bets - self._log_likelihood(p, 1.0 - one) >= most, 0.0, 1.0 - q
-        )
-        return low, high
-
     def projected(self, draws: int, optimism: float) -> Wealth:
         """Return the wealth expected after more draws, with frequencies better than those seen.
 
