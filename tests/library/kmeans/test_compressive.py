@@ -49,7 +49,6 @@ def error(found, truth=CENTERS):
     "params",
     [
         {},
-        {"spread": "shared"},
         {"bounds": (-20, 20)},
         {"variance": 9.0},
         {"epsilon": 10.0, "bounds": (-20, 20)},
@@ -439,7 +438,6 @@ def test_a_new_fit_forgets_the_old_one():
         ({"variance": 0}, "variance must be a finite number greater than 0, got 0"),
         ({"variance": np.inf}, "variance"),
         ({"decoder": "lloyd"}, "decoder must be one of gaussian, clompr, got 'lloyd'"),
-        ({"spread": "full"}, "spread must be one of per_cluster, shared, got 'full'"),
         ({"random_state": "x"}, "random_state"),
     ],
 )
