@@ -5,6 +5,7 @@ rule archive:
         tables=JOBS.of_experiments(
             layout.METRICS, layout.COSTS, layout.TRIALS, layout.SUMMARY
         ),
+        project=lambda wildcards: project_files(config=config),
         script=of_workflow("scripts/archive.py"),
     output:
         crate=f"{JOBS.results}/privclust-{PLAN.effort}.crate.zip",
@@ -14,7 +15,7 @@ rule archive:
     conda:
         "../envs/report.yaml"
     params:
-        spec=JOBS.archive_spec,
+        artefacts=bool(config.get("artefacts")),
         schemas=SCHEMAS,
     message:
         "Packing the run"

@@ -23,6 +23,7 @@ from privclust_papers.pipeline.plan import (
     normalise,
     only_at_paper_effort,
 )
+from privclust_papers.pipeline.project_files import project_files
 from privclust_papers.pipeline.sources import source_files
 
 PACKAGE = os.path.dirname(os.path.dirname(privclust_papers.__file__))
@@ -107,4 +108,4 @@ if workflow.is_main_process:
         words = ", ".join(f"{n} {what}" for what, n in taken.items())
         logger.info(f"{RESTORED_FROM}: results of jobs: {words}")
 # What the rules below ask; its methods take the wildcards of a job.
-JOBS = Jobs(PLAN, SETTINGS, config, os.path.join(HOME, "CITATION.cff"))
+JOBS = Jobs(PLAN, SETTINGS, os.path.join(HOME, "CITATION.cff"))

@@ -19,7 +19,7 @@ from privclust_papers.datasets.registry import Dataset
 from privclust_papers.pipeline import layout
 from privclust_papers.pipeline.experiment import MEMORY_MB, Experiment
 from privclust_papers.pipeline.plan import CLAIMS, PRINTED, Plan
-from privclust_papers.pipeline.project_files import CITATION, project_digest
+from privclust_papers.pipeline.project_files import CITATION
 from privclust_papers.pipeline.sources import shown, source_files
 from privclust_papers.settings.config import load_yaml
 
@@ -37,18 +37,17 @@ _PAGE_FILES = ("index.html.j2", "target.html.j2", "style.css", "page.js")
 class Jobs:
     """Inputs, parameters and resources of the jobs of a run.
 
-    `changed` has the settings that differ from the config file; `config` has all settings, None for
-    those of config/config.yaml; `citation` is the workflow's CITATION.cff, if any.
+    `changed` has the settings that differ from the config file; `citation` is the workflow's
+    CITATION.cff, if any.
     """
 
     def __init__(
         self,
         plan: Plan,
         changed: Mapping[str, str],
-        config: Mapping[str, Any] | None = None,
         citation: str = CITATION,
     ) -> None:
-        self.plan, self.changed, self.config, self.citation = plan, changed, config, citation
+        self.plan, self.changed, self.citation = plan, changed, citation
         self.results = layout.RESULTS.format(effort=plan.effort)
         self.verdicts = layout.VERDICTS.format(effort=plan.effort)
         self.page = layout.PAGE.format(effort=plan.effort)
@@ -349,10 +348,6 @@ class Jobs:
             "changed": self.changed,
         }
         return canonical_json(spec)
-
-    def archive_spec(self, wildcards: Wildcards) -> str:
-        """Return the settings of the workflow's part of the archive."""
-        return f"{project_digest(config=self.config)} {bool((self.config or {}).get('artefacts'))}"
 
     # Missing intermediate files.
 

@@ -1,8 +1,7 @@
-"""The files of the workflow, their checksum, and their commit."""
+"""The files of the workflow, and their commit."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -86,18 +85,6 @@ def _is_hidden(name: str) -> bool:
     """Return whether a file or a folder in its path is hidden, or a bytecode cache."""
     parts = (part for part in Path(name).parts if part != "..")
     return any(part.startswith(".") or part == "__pycache__" for part in parts)
-
-
-def project_digest(
-    folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None
-) -> str:
-    """Return the SHA-256 of all existing `project_files`; an archive depends on it."""
-    sha = hashlib.sha256()
-    for name in project_files(folder, config):
-        path = Path(folder, name)
-        if path.is_file():
-            sha.update(f"{name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return sha.hexdigest()
 
 
 def commit_of(folder: str | os.PathLike[str] = ".", config: Mapping[str, Any] | None = None) -> str:

@@ -257,15 +257,6 @@ def test_claims_and_printed_values_stand_beside_the_papers(jobs_of, tmp_path):
     assert json.loads(jobs.verdicts_spec(of()))["papers"] == ["mtsc"]
 
 
-def test_an_edit_of_the_project_decides_an_archive(jobs_of):
-    jobs = jobs_of()
-    before = jobs.archive_spec(of())
-    write("config/more.yaml")  # of which nobody knows
-    assert jobs.archive_spec(of()) == before
-    write("config/README.md")
-    assert jobs.archive_spec(of()) != before
-
-
 def test_nothing_is_missing_where_nothing_or_all_is_there(jobs_of):
     jobs = jobs_of("sharing")
     assert jobs.gaps(of()) == jobs.gaps_behind(["shared_figure"])(of()) == []
