@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 from typing import Any
 
@@ -17,13 +19,13 @@ def add_to(commands) -> None:
         "decode",
         _run,
         summary="find clusters again in a sketch, such as that of privclust cluster",
-        description="Find clusters in a sketch with declared columns: the file sketch.h5 that "
-        "privclust cluster writes, or a sketch of privclust.sketches.Sketch.of_table with a "
-        "TableEncoder. The report of privclust cluster is written into a folder, with the "
-        "guarantee of the sketch.",
+        description="Find clusters in sketches with declared columns: the file sketch.h5 that "
+        "privclust cluster writes, or sketches of privclust.sketches.Sketch.of_table with a "
+        "TableEncoder. Sketches of several tables are added up. The report of privclust cluster "
+        "is written into a folder, with the guarantee of the sum.",
     )
     add = parser.add_argument
-    add("sketch", metavar="SKETCH", help="the sketch (.h5)")
+    add("sketches", nargs="+", metavar="SKETCH", help="a sketch (.h5); several are added up")
     add("-o", "--output", metavar="FOLDER", required=True, help="folder to write into")
     add("--force", action="store_true", help="replace files in the folder")
     add(
@@ -43,14 +45,14 @@ def add_to(commands) -> None:
 
 
 def _run(args) -> None:
-    check_readable([args.sketch])
+    check_readable(args.sketches)
 
     from privclust.core.packages import require
     from privclust.report.written import NAMES
 
     for package in ("matplotlib", "jinja2"):
         require(package, "reports on clusters")
-    checked_folder(args.output, [args.sketch], NAMES, args.force)
+    checked_folder(args.output, args.sketches, NAMES, args.force)
 
     from privclust.decoding import (
         count_clusters,
@@ -66,10 +68,13 @@ def _run(args) -> None:
     from privclust.report.words import origin
     from privclust.sketches import Sketch
 
-    sketch = Sketch.load(args.sketch)
+    sketches = [Sketch.load(path) for path in args.sketches]
+    if len({each.sums.tobytes() for each in sketches}) < len(sketches):
+        raise ValueError("two of the sketches are the same: name each once")
+    sketch = functools.reduce(operator.add, sketches)
     if sketch.table is None:
         raise ValueError(
-            f"{args.sketch}: carries no declared columns, which a report needs: decode it by "
+            f"{args.sketches[0]}: carries no declared columns, which a report needs: decode it by "
             "privclust.decoding.decode"
         )
     missing: Any = sketch.table.missing
@@ -95,7 +100,7 @@ def _run(args) -> None:
         encoder, numbers, decoded, errors, guarantee=guarantee, remarks=remarks
     )
     with written(args.output):
-        write(clusters, args.output, origin=origin(args.typed, (args.sketch, args.output)))
+        write(clusters, args.output, origin=origin(args.typed, (*args.sketches, args.output)))
     for remark in clusters.remarks:
         say(remark)
     say(f"{os.path.join(args.output, 'report.html')}: {len(clusters.weights)} clusters")

@@ -66,8 +66,12 @@ def run(command_in_folder):
 
 def decoded(run, sketch, to, *options):
     sketch.save("s.h5")
+    return decoded_files(run, ["s.h5"], to, *options)
+
+
+def decoded_files(run, files, to, *options):
     how = ("--clusters", "2", "--seed", "1", *options)
-    code, out, err = run("decode", "s.h5", *how, "-o", to, "--force")
+    code, out, err = run("decode", *files, *how, "-o", to, "--force")
     assert (code, out) == (0, ""), err
     return err
 
@@ -75,7 +79,9 @@ def decoded(run, sketch, to, *options):
 def test_two_machines_end_in_the_report_of_one(run):
     parts = [sketched(slice(1000), counts=COUNTS // 3), sketched(slice(1000, None), counts=COUNTS)]
     whole = sketched(counts=COUNTS // 3 + COUNTS)
-    err = decoded(run, parts[0] + parts[1], "parts")
+    for name, part in zip("ab", parts, strict=True):
+        part.save(f"{name}.h5")
+    err = decoded_files(run, ["a.h5", "b.h5"], "parts")
     decoded(run, whole, "whole")
     names = sorted(path.name for path in Path("parts").iterdir())
     same, others, _ = filecmp.cmpfiles("parts", "whole", names, shallow=False)
@@ -174,3 +180,13 @@ def test_a_file_with_columns_of_other_features_is_refused(run):
     columns = {f"<b>{name}": ends for name, ends in sketch.table.columns.items()}
     decoded(run, replace(sketch, table=replace(sketch.table, columns=columns)), "out")
     assert "<b>" not in Path("out/report.html").read_text()
+
+
+def test_a_sketch_is_not_added_to_itself(run):
+    sketched().save("a.h5")
+    Path("b.h5").write_bytes(Path("a.h5").read_bytes())
+    for files in (["a.h5", "a.h5"], ["a.h5", "b.h5"]):
+        code, out, err = run("decode", *files, "-o", "out")
+        assert (code, out) == (1, "")
+        assert err == "privclust: error: two of the sketches are the same: name each once\n"
+    assert not Path("out/report.html").exists()
