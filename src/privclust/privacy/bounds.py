@@ -18,6 +18,7 @@ _NORM_TOLERANCE = 1e-12  # relative excess of a norm over the bound that is igno
 _SMALLEST, _LARGEST = 1e-100, 1e100  # squares and fourth powers of norms are finite
 _ATTEMPTS = 100  # failed draws of a point after which a separation is too large
 _HALVINGS = 12  # bisection steps for the separation
+_SIDE_BY_SIDE = 64  # rows that are compared at once
 
 
 def bounded_rows(
@@ -235,8 +236,20 @@ class Box:
 
 
 def extremes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the largest value of each feature, in float64; NaN for any with NaN."""
-    return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    """Return the least and the largest value of each feature, in float64; NaN for any with NaN.
+
+    NumPy takes 30 times as long for 10^7 rows of two columns, unless rows are put side by side.
+    """
+    n_samples, n_features = X.shape
+    beside = min(n_samples, _SIDE_BY_SIDE)
+    n_folded = n_samples // beside * beside
+    folded, rest = X[:n_folded].reshape(-1, beside * n_features), X[n_folded:]
+
+    def extreme(function: Callable[..., Any]) -> np.ndarray:
+        of_folded = function(folded, axis=0).reshape(beside, n_features)
+        return function(np.vstack([of_folded, rest]), axis=0).astype(np.float64)
+
+    return extreme(np.min), extreme(np.max)
 
 
 def declared_box(X: np.ndarray, bounds: Bounds | None) -> tuple[Box, bool, tuple[str, ...]]:
