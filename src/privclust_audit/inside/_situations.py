@@ -172,8 +172,10 @@ def _neighbours_of(ground, rng, data, draw):
 
 
 def _record(ground, rng, draw):
-    """Return one drawn row, or several in a group."""
+    """Return one drawn row, or several in a group, which may be equal."""
     size = int(rng.integers(1, _ROWS_OF_A_GROUP + 1)) if ground.grouped else 1
+    if size > 1 and rng.random() < 0.5:
+        return np.tile(draw(), (size, 1))
     return np.array([draw() for _ in range(size)])
 
 

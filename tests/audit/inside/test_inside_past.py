@@ -168,11 +168,18 @@ def test_a_cell_that_sends_all_others_down_another_way(monkeypatch):
 
 
 def test_a_number_of_records_that_count_which_is_exact(monkeypatch):
-    """The public number of rows less those that are left out, without noise, decided a start."""
+    """The public number of rows less those that are left out, without noise, decided a start.
+
+    About one search of two finds it.
+    """
     monkeypatch.setattr(_density, "_released", _with_exact_number(_density._released))
     subject = AdaptiveGaussianMixture(2, norm_bound=1.0, max_iter=1)
-    findings = look_inside(subject, n_pairs=200, grouped=True).findings
-    assert any(each.violation.kind in ("sensitivity", "output") for each in findings)
+    found = (
+        each.violation.kind
+        for seed in range(3)
+        for each in look_inside(subject, n_pairs=200, random_state=seed, grouped=True).findings
+    )
+    assert {"sensitivity", "output"} & set(found)
 
 
 def _with_exact_number(released):
