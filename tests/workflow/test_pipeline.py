@@ -30,12 +30,12 @@ def test_every_job_leaves_a_log(finished):
     logs = list((finished.folder / "logs").rglob("*.log"))
     assert len(logs) > len(jobs)
     fit = finished.folder / "logs/quick/mtsc/mtsc_synthetic/fit/ssc_0000.log"
-    assert "mtsc_synthetic ssc: 4 of 4" in fit.read_text()
+    assert "mtsc_synthetic ssc: 5 of 5" in fit.read_text()
 
 
 def test_one_core_and_other_blocks_give_the_same(finished, finished_copy):
     """All is made anew on one core; only the fits of one experiment are cut into other files."""
-    finished_copy.edit("config/papers/mtsc/paper.yaml", "block: 4", "block: 8")
+    finished_copy.edit("config/papers/mtsc/paper.yaml", "block: 5", "block: 8")
     shutil.rmtree(finished_copy.folder / "results")
     finished_copy.run("--cores", "1")
 

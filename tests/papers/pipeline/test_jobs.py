@@ -138,7 +138,7 @@ def test_fits_are_in_order_of_blocks_and_batches(jobs_of):
     synthetic = of(effort="quick", paper="mtsc", experiment="mtsc_synthetic")
     expected = [
         f"{FOLDER}/mtsc_synthetic/fit/{batch}/block_{number:04d}"
-        for number in range(3)  # 8 tasks, 3 in a block
+        for number in range(2)  # 8 tasks, 5 in a block
         for batch in ("lsr", "ssc")
     ]
     assert jobs.fits(synthetic) == [f"{name}.h5" for name in expected]
@@ -160,14 +160,14 @@ def test_code_and_spec_of_fits_are_of_one_batch(jobs_of):
     jobs = jobs_of()
     codes, specs = {}, {}
     for batch in ("lsr", "ssc"):
-        wildcards = of(experiment="mtsc_synthetic", batch=batch, block="0002")
+        wildcards = of(experiment="mtsc_synthetic", batch=batch, block="0001")
         codes[batch] = {Path(path).name for path in jobs.fit_code(wildcards)}
         specs[batch] = json.loads(jobs.fit_spec(wildcards))
         assert jobs.fit_methods(wildcards) == batch
     assert {"_lsr.py"} == codes["lsr"] & {"_lsr.py", "_ssc.py", "mtsc.py"}
     assert "_ssc.py" in codes["ssc"]
     assert [method["name"] for method in specs["ssc"]["methods"]] == ["ssc"]
-    assert len(specs["ssc"]["instances"]) == 2  # the last block of three
+    assert len(specs["ssc"]["instances"]) == 3  # the last block of two
 
 
 def test_evaluation_depends_on_metrics_and_on_no_method(jobs_of):

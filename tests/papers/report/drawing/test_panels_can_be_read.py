@@ -77,7 +77,7 @@ def panels_of_runs(plan):
     for methods in (dpem._NOMINAL, dpem._EQUAL_PRIVACY):
         yield "dpem_fig2", ["em", *methods]
     settings = [name for name, _ in plan.targets["dpem_geometry"].styles]
-    yield "dpem_geometry", {*settings} - {"em", dpem._IN_TABLE_ONLY}
+    yield "dpem_geometry", {*settings} - {"em", "dp", dpem._IN_TABLE_ONLY}
     for name in plan.targets["dpsc_scaling"].experiments:
         yield "dpsc_scaling", plan.experiments[name].methods
     yield "ckm_beyond", {name for name, _ in plan.targets["ckm_beyond"].styles} - {"lloyd"}
