@@ -149,8 +149,9 @@ FAULTS = {
         ("find config data results src workflow -newermt now -exec touch {} +", WHOLE),
     ),
     "dates are in disorder": Fault(
-        "each file of sources, settings, data and results gets a random date of the last year",
-        ("no step: files are compared by content",),
+        "each file of sources, settings, data and results gets a random date of the last year, "
+        "after those of `data/raw`",
+        ("no step: files are compared by content (folders in `data/raw` by date)",),
     ),
 }
 

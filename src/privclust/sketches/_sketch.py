@@ -143,6 +143,7 @@ class Sketch:
         groups: ArrayLike | None = None,
         n_measurements: int | None = None,
         mask_seed: int | None = None,
+        first_record: int = 0,
     ) -> Self:
         """Return the sketch of a source of any size, without noise.
 
@@ -161,6 +162,9 @@ class Sketch:
         mask_seed : int or None
             Seed of the masks, which must be kept secret. None draws a seed from the operating
             system and forgets it. Not used if r = m.
+        first_record : int
+            Index of the first record in the whole data set. With equal seeds, parts then get the
+            masks that they have in the whole.
 
         Returns
         -------
@@ -177,6 +181,7 @@ class Sketch:
             frequencies,
             n_measurements=n_measurements,
             mask_seed=secrets.randbits(_MASK_SEED_BITS) if mask_seed is None else mask_seed,
+            first_record=first_record,
         )
         stream = chunks(source)
         n_features = sums.frequencies.shape[0]
