@@ -33,7 +33,7 @@ EPSILONS = (0.3, 1.0, 3.0, 10.0)
 
 
 def in_ball(X):
-    """Return rows, longer ones drawn in."""
+    """Return rows, of which those longer than 1 are scaled to norm 1."""
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
 
 
@@ -62,7 +62,7 @@ def leading(matrices, q):
 
 
 def one_run(rows, bases, noise, truth, seed):
-    """Return distances of what one run of 30 rounds may release, by name."""
+    """Return, by name, distances of the results of one run of 30 rounds."""
     q = bases.shape[2]
     released, last = rounds(rows, bases, noise, 30, np.random.default_rng(seed))
     results = {

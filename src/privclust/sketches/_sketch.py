@@ -336,27 +336,30 @@ class Sketch:
         """Return the sketch of the records of both; the two must be disjoint."""
         if not isinstance(other, type(self)):
             return NotImplemented
-        for name, ours, theirs in self._compared(other):
+        for name, ours, theirs, advice in self._compared(other):
             if ours != theirs:
-                raise ValueError(
-                    f"sketches cannot be merged: {name} differ, {ours} and {theirs}; draw the "
-                    "frequencies once, and use one kind of records"
-                )
+                raise ValueError(f"sketches cannot be merged: {name} differ: {advice}")
         if (self.noise is None) != (other.noise is None):
             raise ValueError(
                 "sketches cannot be merged: one is private and the other is not, so that the "
                 "result would protect some records only"
             )
         known = [one.left_out for one in (self, other) if one.left_out is not None]
-        beside: dict[str, Any] = {"left_out": sum(known[1:], known[0]) if known else None}
+        others: dict[str, Any] = {"left_out": sum(known[1:], known[0]) if known else None}
         if self.table is not None and other.table is not None:
-            beside["table"] = self.table + other.table
+            others["table"] = self.table + other.table
         if self.noise is None:
             state = {name: array + other.exact[name] for name, array in self.exact.items()}
             sums = FeatureSums.from_state(
                 state, self.frequencies, unit=self.unit, n_measurements=self.n_measurements
             )
-            return replace(self.from_feature_sums(sums), **beside)
+            return replace(self.from_feature_sums(sums), **others)
+        budgets = [(each.guarantee.epsilon, each.guarantee.delta) for each in (self, other)]
+        if budgets[0] != budgets[1]:
+            raise ValueError(
+                "sketches cannot be merged: their (epsilon, delta) are ({:g}, {:g}) and "
+                "({:g}, {:g}): release all with the same".format(*budgets[0], *budgets[1])
+            )
         try:
             guarantee = self.guarantee.alongside(other.guarantee)
         except ValueError as error:
@@ -369,18 +372,24 @@ class Sketch:
             n_samples=self.n_samples + other.n_samples,
             noise=replace(self.noise, n_parts=self.noise.n_parts + other.noise.n_parts),
             guarantee=guarantee,
-            **beside,
+            **others,
         )
 
-    def _compared(self, other: Self) -> tuple[tuple[str, object, object], ...]:
-        """Return (name, own value, other value) of each property that must agree in a merge."""
+    def _compared(self, other: Self) -> tuple[tuple[str, object, object, str], ...]:
+        """Return (name, own value, other value, advice) of what must agree in a merge."""
         tables = [one.table and one.table.declared for one in (self, other)]
+        once = "draw them once, for all sketches"
         return (
-            ("shapes of the frequencies", self.frequencies.shape, other.frequencies.shape),
-            ("frequencies (their keys)", self.key, other.key),
-            ("measurements per record", self.n_measurements, other.n_measurements),
-            ("kinds of records", UNITS[self.unit], UNITS[other.unit]),
-            ("declared columns", tables[0], tables[1]),
+            ("frequencies", self.frequencies.shape, other.frequencies.shape, once),
+            ("frequencies", self.key, other.key, once),
+            (
+                "measurements per record",
+                self.n_measurements,
+                other.n_measurements,
+                "use one number",
+            ),
+            ("kinds of records", self.unit, other.unit, "use groups for all sketches or for none"),
+            ("declared columns", tables[0], tables[1], "use one declaration, bounds and all"),
         )
 
     def _check_without_noise(self) -> None:

@@ -190,3 +190,18 @@ def test_a_sketch_is_not_added_to_itself(run):
         assert (code, out) == (1, "")
         assert err == "privclust: error: two of the sketches are the same: name each once\n"
     assert not Path("out/report.html").exists()
+
+
+def test_sketches_that_cannot_be_added_up_say_what_differs(run):
+    table = customers()
+    wide = TableEncoder(DECLARED | {"age": (0, 120)})
+    sketched().save("a.h5")
+    Sketch.of_table(table, FREQUENCIES, encoder=wide).save("b.h5")
+    Sketch.of_table(table, FREQUENCIES[:, :150], encoder=TableEncoder(DECLARED)).save("c.h5")
+    for file, what in (
+        ("b.h5", "declared columns differ: use one declaration"),
+        ("c.h5", "frequencies differ: draw them once"),
+    ):
+        code, out, err = run("decode", "a.h5", file, "-o", "out")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert what in err

@@ -144,15 +144,19 @@ def test_what_does_not_fit_is_refused_and_says_why(X, frequencies):
     other = frequencies.copy()
     other[0, 0] = np.nextafter(other[0, 0], 9)
     for one, two, reason in (
-        (plain(), plain(frequencies[:, 1:]), "shapes"),
-        (plain(), plain(other), "keys"),
+        (plain(), plain(frequencies[:, 1:]), "frequencies differ: draw them once"),
+        (plain(), plain(other), "frequencies differ: draw them once"),
         (plain(), plain(r=5), "measurements"),
         (plain(), private(), "one is private"),
-        (private(), private(2.0), "losses"),
+        (private(), private(2.0), r"\((1, 0\) and \(2|2, 0\) and \(1), 0\)"),
         (private(), private(neighbours="add_remove"), "relations"),
-        (private(delta=1e-6, noise="laplace"), private(delta=1e-6, noise="gaussian"), "defini"),
+        (private(delta=1e-6, noise="laplace"), private(delta=1e-6, noise="gaussian"), "delta"),
         (private(1, 1e-6), private(1, 1e-7), "delta"),
-        (scrambled(plain(), 1.0, random_state=0), scrambled(plain(), 2.0, random_state=0), "loss"),
+        (
+            scrambled(plain(), 1.0, random_state=0),
+            scrambled(plain(), 2.0, random_state=0),
+            "epsilon",
+        ),
     ):
         for a, b in ((one, two), (two, one)):
             with pytest.raises(ValueError, match=f"cannot be merged: .*{reason}"):
