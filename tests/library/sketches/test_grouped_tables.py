@@ -121,7 +121,7 @@ def test_what_is_released_is_of_persons():
     exact = of_features(table, columns=COLUMNS, groups="who")
     private = release(exact, 1.0, 1e-6, random_state=0)
     assert private.unit == private.guarantee.unit == "group"
-    with pytest.raises(ValueError, match="one row"):
+    with pytest.raises(ValueError, match="kinds of records differ"):
         private + of_features(table, columns=COLUMNS)
 
 
