@@ -61,6 +61,16 @@ class Coordinate:
         return (self.numbers - low) / (high - low), high - low
 
     @property
+    def hidden_spreads(self) -> np.ndarray:
+        """Which spreads noise hides, (n_clusters,): 0 is within their 95 % intervals.
+
+        Other uses of the errors of spreads would be wrong: they are too small
+        (docs/results/frontier_intervals.md).
+        """
+        width = WIDTH_95 * self.spread_errors
+        return (self.spreads < width) & (width < np.inf)
+
+    @property
     def width_95(self) -> np.ndarray:
         """Half the width of 95 % intervals of centers, (n_clusters,)."""
         return WIDTH_95 * self.errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -204,7 +205,10 @@ class TableClusters:
         return self.guarantee.definition != "none"
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return header and rows of a table of text; cells of undetected clusters are empty."""
+        """Return header and rows of a table of text.
+
+        Cells of undetected clusters are empty, and those of spreads that noise hides.
+        """
         names = [name for c in self.coordinates for name, _ in _numbers_of(c)]
         header = ["cluster", "weight", "weight error", *names, "detected", "errors known"]
         rows = []
@@ -224,7 +228,10 @@ class TableClusters:
         return text.getvalue()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the clusters as JSON values; numbers of undetected clusters are None."""
+        """Return the clusters as JSON values.
+
+        Undetected clusters have no numbers, and spreads that noise hides are None.
+        """
         clusters = []
         for j, is_detected in enumerate(self.is_detected):
             cluster: dict[str, Any] = {"is_detected": bool(is_detected)}
@@ -239,8 +246,8 @@ class TableClusters:
                     "center_error": {c.name: float(c.errors[j]) for c in self.coordinates},
                 }
                 wide = [c for c in self.coordinates if c.spreads is not None]
-                cluster["spread"] = {c.name: float(c.spreads[j]) for c in wide}
-                cluster["spread_error"] = {c.name: float(c.spread_errors[j]) for c in wide}
+                told = {c.name: None if c.hidden_spreads[j] else c.spreads[j] for c in wide}
+                cluster["spread"] = {name: value and float(value) for name, value in told.items()}
             clusters.append(cluster)
         columns = {
             name: [str(end) if isinstance(end, np.datetime64) else end for end in declared]
@@ -260,9 +267,9 @@ def _numbers_of(coordinate: Coordinate) -> list[tuple[str, np.ndarray]]:
     """Return names and numbers (k,) of the columns for a coordinate."""
     name = coordinate.name
     columns = [(name, coordinate.centers), (f"{name} error", coordinate.errors)]
-    if coordinate.spreads is not None and coordinate.spread_errors is not None:
-        columns.append((f"{name} spread", coordinate.spreads))
-        columns.append((f"{name} spread error", coordinate.spread_errors))
+    if coordinate.spreads is not None:
+        told = np.where(coordinate.hidden_spreads, np.nan, coordinate.spreads)
+        columns.append((f"{name} spread", told))
     return columns
 
 
@@ -287,6 +294,8 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a number as text that is read back exactly, or a date."""
+    """Return a number as text that is read back exactly, or a date; nothing for NaN."""
     value = _plain(value)
-    return value if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return value
+    return "" if math.isnan(value) else repr(value)

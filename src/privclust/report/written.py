@@ -199,12 +199,11 @@ def _weight(clusters: TableClusters, j: int) -> str:
 def _spread(coordinate: Coordinate, clusters: TableClusters, j: int) -> str:
     """Return the standard deviation of a cluster's rows, to two digits.
 
-    The standard errors of spreads are too small (docs/results/frontier_intervals.md). So the report
-    states no interval, and uses these errors only to find spreads that noise hides.
+    A spread that noise hides is "or less" than the end of its interval. The others have none.
     """
-    value, width = coordinate.spreads[j], WIDTH_95 * coordinate.spread_errors[j]
-    is_hidden = value < width < math.inf
-    shown = _two_digits(value + width if is_hidden else value)
+    value, is_hidden = coordinate.spreads[j], coordinate.hidden_spreads[j]
+    end = value + WIDTH_95 * coordinate.spread_errors[j]
+    shown = _two_digits(end if is_hidden else value)
     unit = " days" if coordinate.kind == DATE else ""
     return f"about {shown}{' or less' if is_hidden else ''}{unit}"
 

@@ -84,7 +84,9 @@ def test_files_and_guarantee_are_those_of_the_tree(table, tmp_path):
     found = [cluster for cluster in told["clusters"] if cluster["is_detected"]]
     assert len(found) > 48
     # 0.2 of 100 and 0.1 of 50 are the true spreads
-    spreads = np.array([[cluster["spread"][name] for name in "xy"] for cluster in found])
+    spreads = np.array([[cluster["spread"][name] for name in "xy"] for cluster in found], float)
+    spreads = spreads[~np.isnan(spreads[:, 0])]  # noise hides the others
+    assert len(spreads) > 16
     np.testing.assert_allclose(spreads[:, 0], 2.0 * spreads[:, 1])  # one number for both columns
     assert 0.1 < np.median(spreads[:, 0]) < 0.6
     assert any("released by cluster only" in remark for remark in told["remarks"])

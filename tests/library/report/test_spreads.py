@@ -1,6 +1,7 @@
 """How wide clusters are: what is said of it, from the fit to the files of the report."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ pytest.importorskip("matplotlib")
 SPREADS = np.array([[4.0, 12_000.0], [8.0, 4_000.0]])  # of ages and incomes
 
 
-def test_spreads_of_columns_are_told_with_their_errors(tmp_path):
+def test_spreads_of_columns_are_told_without_errors(tmp_path):
     """A long cluster and a narrow one, in units of the table; by what was released alone."""
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=20_000)
@@ -37,7 +38,8 @@ def test_spreads_of_columns_are_told_with_their_errors(tmp_path):
     found = pd.read_csv(tmp_path / "centers.csv")
     np.testing.assert_array_equal(found["age spread"], clusters.coordinates[0].spreads)
     first = json.loads((tmp_path / "clusters.json").read_text())["clusters"][0]
-    assert set(first["spread"]) == set(first["spread_error"]) == {"age", "income"}
+    assert set(first["spread"]) == {"age", "income"}
+    assert "spread_error" not in first  # they are too small
     low, high = first["weight_interval"]
     assert 0.0 <= low < first["weight"] < high <= 1.0
     report = (tmp_path / "report.html").read_text()
@@ -80,3 +82,20 @@ def test_clusters_that_are_points_have_no_spread():
     how = {"bounds": (-1.0, 1.0), "decoder": "clompr", "random_state": 0}
     model = CompressiveKMeans(2, epsilon=None, **how).fit(X)
     assert model.cluster_spreads_ is None
+
+
+def test_a_spread_that_noise_hides_is_left_out_of_the_files(tmp_path):
+    """The report says "or less"; the numbers in files would be taken for measured ones."""
+    X = np.random.default_rng(0).normal(0.0, 0.1, (4_000, 1))
+    encoder = TableEncoder({"age": (-1, 1)})
+    rows = encoder.transform({"age": X[:, 0]})
+    model = CompressiveKMeans(1, delta=1e-6, bounds=encoder.bounds_, random_state=0).fit(rows)
+    clusters = TableClusters.of(encoder, model, random_state=0)
+    (age,) = clusters.coordinates
+    for errors, told in ((0.1 * age.spreads, float(age.spreads[0])), (age.spreads, None)):
+        hidden = replace(clusters, coordinates=(replace(age, spread_errors=errors),))
+        write(hidden, tmp_path)
+        (cluster,) = json.loads((tmp_path / "clusters.json").read_text())["clusters"]
+        assert cluster["spread"] == {"age": told}
+        cell = pd.read_csv(tmp_path / "centers.csv")["age spread"][0]
+        assert cell == told if told else np.isnan(cell)
