@@ -27,7 +27,14 @@ from privclust.command.arguments import (
     seed,
     size,
 )
-from privclust.command.output import check_readable, checked_folder, progress, say, written
+from privclust.command.output import (
+    check_readable,
+    checked_folder,
+    delivered,
+    progress,
+    say,
+    written,
+)
 
 _SKETCH = "sketch.h5"
 _UNREADABLE = "an error for a table that cannot be read is outside the guarantee"
@@ -154,14 +161,23 @@ def _run(args) -> None:
     if args.missing == "drop":  # finds budgets without such noise early
         share = part_of_budget(args.epsilon, args.delta, MISSING_SHARE)
         noise_by_column(len(declared), *share, args.neighbours)
+    from privclust.decoding._cluster_count import MOST_CLUSTERS
     from privclust.report.written import NAMES
 
-    folder = checked_folder(args.output, [args.table, args.budget], (*NAMES, _SKETCH), args.force)
+    n_clusters = MOST_CLUSTERS if args.clusters == "auto" else args.clusters
+    width = sum(len(ends) if isinstance(ends, list) else 1 for ends in declared.values())
+    inputs, names = [args.table, args.budget], (*NAMES, _SKETCH)
+    folder = checked_folder(args.output, inputs, names, args.force, (n_clusters, width))
     columns, unread, groups = _read(table, args, declared)
-    with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
-        bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
-        model, remarks = _fitted(columns, groups, declared, bounds, args)
-        missing = _missing(unread, groups, args)
+    try:
+        with Budget.open(args.budget) if args.budget else contextlib.nullcontext():
+            bounds, declared = _private_bounds(columns, groups, declared, unknown, args)
+            model, remarks = _fitted(columns, groups, declared, bounds, args)
+            missing = _missing(unread, groups, args)
+    except BaseException as error:
+        if not isinstance(error, Exception):  # stopped: nobody knows before or after the charge
+            error.add_note("nothing was written; the budget may be spent")
+        raise
     encoder = TableEncoder(declared, missing=args.missing)
     table = _table_of(encoder, missing)
     n_records = model.sketch_.n_samples if _has_sketch(model) else model.n_records_
@@ -170,11 +186,8 @@ def _run(args) -> None:
         say(remark)
     remarks = [*remarks, *on_missing]  # first whether other clusters fit as well
     others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
-    try:
+    with delivered(folder, (*NAMES, _SKETCH), "the budget is spent; "):
         _write(folder, encoder, (model, table), others, tuple(unknown), remarks, args)
-    except KeyboardInterrupt:
-        say("clusters were released and not written: their budget is spent")
-        raise
 
 
 def _read(table, args, declared: dict[str, Any]):
@@ -365,7 +378,6 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
     for remark in clusters.remarks[len(remarks) :]:
         say(remark)
     with written(str(folder)):
-        (folder / _SKETCH).unlink(missing_ok=True)  # of an earlier run
         _save_sketch(folder / _SKETCH, model, table, guarantee)
         write(
             clusters,

@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from privclust.command.arguments import add_command, seed, size
-from privclust.command.output import check_readable, checked_folder, say, written
+from privclust.command.output import check_readable, checked_folder, delivered, say, written
 
 _NOT_PRIVATE = "made from exact sums, which can reveal records: keep it as the data themselves"
 
@@ -52,7 +52,7 @@ def _run(args) -> None:
 
     for package in ("matplotlib", "jinja2"):
         require(package, "reports on clusters")
-    checked_folder(args.output, args.sketches, NAMES, args.force)
+    folder = checked_folder(args.output, args.sketches, NAMES, args.force)
 
     from privclust.decoding import (
         count_clusters,
@@ -99,7 +99,7 @@ def _run(args) -> None:
     clusters = TableClusters.of_found(
         encoder, numbers, decoded, errors, guarantee=guarantee, remarks=remarks
     )
-    with written(args.output):
+    with delivered(folder, NAMES), written(args.output):
         write(clusters, args.output, origin=origin(args.typed, (*args.sketches, args.output)))
     for remark in clusters.remarks:
         say(remark)

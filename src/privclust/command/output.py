@@ -14,7 +14,9 @@ from privclust.core.printable import printable
 
 _SECONDS_BETWEEN_LINES = 5.0
 _FEW = 1000  # largest number that is written out
-_ROOM = 1 << 20  # approximate largest size of a report, in bytes
+# bytes: a small report; per cluster; per cluster and coordinate (sizes were measured up to 100
+# coordinates and 100 clusters, and are at most 0.8 of these)
+_ROOM, _OF_CLUSTER, _OF_NUMBER = 1 << 20, 40_000, 500
 
 
 def say(text: str) -> None:
@@ -26,8 +28,17 @@ def say(text: str) -> None:
             print(printable(line), file=sys.stderr, flush=True)
 
 
-def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], force: bool) -> Path:
-    """Check, before anything is read, that files can be written to a folder; create it."""
+def checked_folder(
+    path: str,
+    inputs: list[str | None],
+    names: Iterable[str],
+    force: bool,
+    shape: tuple[int, int] = (0, 0),
+) -> Path:
+    """Check, before anything is read, that files can be written to a folder; create it.
+
+    `shape` is that of the centers: there must be room for a report on them.
+    """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is not a folder; name a folder to write into")
@@ -38,7 +49,7 @@ def checked_folder(path: str, inputs: list[str | None], names: Iterable[str], fo
         _check_free(folder / name, force)
     with written(path):
         folder.mkdir(parents=True, exist_ok=True)
-    _check_room(folder / next(iter(names)))
+    _check_room(folder, names, _ROOM + shape[0] * (_OF_CLUSTER + _OF_NUMBER * shape[1]))
     return folder
 
 
@@ -52,15 +63,31 @@ def _check_free(output: Path, force: bool) -> None:
         raise ValueError(f"{output}: exists already; name another folder, or pass --force")
 
 
-def _check_room(target: Path) -> None:
-    """Write a trial file as large as a report in the target's folder, and remove it."""
-    with written(str(target)):
-        trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
-        try:
-            with atomic_path(trial) as temporary:
-                temporary.write_bytes(os.urandom(_ROOM))
-        finally:
+def _check_room(folder: Path, names: Iterable[str], room: int) -> None:
+    """Write trial files, one as large as all of a report, and remove them."""
+    trials = {name: folder / f".{name}.{os.getpid()}.trial" for name in names}
+    try:
+        for name, trial in trials.items():
+            with written(str(folder / name)), atomic_path(trial) as temporary:
+                temporary.write_bytes(os.urandom(room))
+            room = 1
+    finally:
+        for trial in trials.values():
             trial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def delivered(folder: Path, names: Iterable[str], spent: str = "") -> Iterator[None]:
+    """Remove earlier files; add to an error in the block `spent`, and which files there are."""
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException as error:
+        there = [name for name in names if (folder / name).exists()]
+        what = f"{folder} has {', '.join(there)}" if there else "nothing was written"
+        error.add_note(f"{spent}{what}")
+        raise
 
 
 @contextlib.contextmanager

@@ -50,14 +50,20 @@ def run(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> int:
         with _termination_as_exception(), _warnings_as_lines(parser.prog):
             _check_working_folder()
             return args.run(args) or 0
-    except KeyboardInterrupt:
-        message, code = "interrupted; nothing was written", _INTERRUPTED
-    except _Terminated:
-        message, code = "terminated; nothing was written", _TERMINATED
+    except KeyboardInterrupt as error:
+        message, code = f"interrupted; {_notes(error) or 'nothing was written'}", _INTERRUPTED
+    except _Terminated as error:
+        message, code = f"terminated; {_notes(error) or 'nothing was written'}", _TERMINATED
     except Exception as error:  # one line for any error; libraries raise any type
-        message, code = str(error).strip() or type(error).__name__, _FAILURE
+        said = str(error).strip() or type(error).__name__
+        message, code = "; ".join(filter(None, [said, _notes(error)])), _FAILURE
     say(f"{parser.prog}: error: {' '.join(message.split())}")
     return code
+
+
+def _notes(error: BaseException) -> str:
+    """Return what the command added to an error: what is spent, and what was written."""
+    return "; ".join(getattr(error, "__notes__", []))
 
 
 def _check_working_folder() -> None:

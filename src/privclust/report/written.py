@@ -64,9 +64,11 @@ def write(
     write_text(folder / "clusters.json", _json(clusters.as_dict()))
     write_text(folder / "guarantee.json", _json(clusters.guarantee.as_dict()))
     write_text(folder / "guarantee.txt", f"{clusters.guarantee}\n")
-    svg = _picture(clusters, folder)
-    report = _report(clusters, svg, source, origin, is_number_given)
-    write_text(folder / "report.html", report)
+    told = source, origin, is_number_given
+    # first without the picture: whatever ends its drawing leaves a report
+    write_text(folder / "report.html", _report(clusters, "", *told))
+    if svg := _picture(clusters, folder):
+        write_text(folder / "report.html", _report(clusters, svg, *told))
 
 
 def _picture(clusters: TableClusters, folder: Path) -> str:
