@@ -62,11 +62,18 @@ def of_faiss(X, start):
     return how.train(X.astype(np.float32), init_centroids=start.astype(np.float32))
 
 
+def products(X, start):
+    """The matrix products of as many iterations, and nothing else."""
+    for _ in range(N_ITERATIONS):
+        X @ start.T
+
+
 PEERS = {
     "privclust": (ours, "privclust"),
     "scikit-learn": (of_sklearn, "sklearn"),
     "scikit-learn-intelex": (of_intelex, "sklearnex"),
     "faiss": (of_faiss, "faiss"),
+    "matrix products alone": (products, "numpy"),
 }
 
 
