@@ -79,7 +79,8 @@ def stops_with(message):
     return stop
 
 
-or_stop(check_path, os.getcwd())
+or_stop(check_path, "the project's folder", os.getcwd())
+or_stop(check_path, "Snakemake's Python", sys.executable)
 or_stop(check_profile, sys.argv, workflow.rundir, str(workflow.main_snakefile))
 # Written before any job starts, and by a dry run too.
 or_stop(check_writable, ".snakemake")

@@ -33,13 +33,13 @@ def check_writable(*folders: str) -> None:
         )
 
 
-def check_path(folder: str) -> None:
+def check_path(name: str, path: str) -> None:
     """Raise a DiskError for a path that a shell would split, since jobs are started by a shell."""
-    odd = sorted({sign for sign in folder if sign.isspace() or sign in _SHELL})
+    odd = sorted({sign for sign in path if sign.isspace() or sign in _SHELL})
     if odd:
         raise DiskError(
-            f"the project's folder has {', '.join(map(repr, odd))} in its path, at which a shell "
-            "splits it: move the project to a path without"
+            f"{name} has {', '.join(map(repr, odd))} in its path, at which a shell splits it: move "
+            f"the project to a path without ({path})"
         )
 
 
@@ -51,7 +51,7 @@ def check_profile(arguments: Sequence[str], folder: str, snakefile: str) -> None
     """
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         option, _, value = argument.partition("=")
-        if option != "--workflow-profile":
+        if len(option) < 4 or not "--workflow-profile".startswith(option):  # may be abbreviated
             continue
         name = value or following
         parts = (folder, ""), (folder, "profiles"), (os.path.dirname(snakefile), "profiles")

@@ -65,18 +65,20 @@ def test_a_full_disk_is_named_with_what_is_left(monkeypatch):
 
 @pytest.mark.parametrize("sign", [" ", "'", '"', "$", "\t", ";", "(", "*", "\\"])
 def test_a_path_that_a_shell_takes_apart_is_refused(sign):
-    with pytest.raises(DiskError, match="splits it: move the project"):
-        check_path(f"/home/me/my{sign}clone")
+    with pytest.raises(DiskError, match=r"the clone has .* splits it: move the project"):
+        check_path("the clone", f"/home/me/my{sign}clone")
 
 
 def test_other_paths_are_taken():
     for path in ("/home/me/clone", "/home/klön/a-b_c.d+e,f=g@h:i%j", "/データ/privclust"):
-        check_path(path)
+        check_path("the clone", path)
 
 
-@pytest.mark.parametrize("form", [["--workflow-profile", "nosuch"], ["--workflow-profile=nosuch"]])
+@pytest.mark.parametrize("option", ["--workflow-profile", "--workflow-prof", "--wo"])
+@pytest.mark.parametrize("form", ["{} nosuch", "{}=nosuch"])
 @pytest.mark.parametrize("place", ["nosuch", "profiles/nosuch", "workflow/profiles/nosuch"])
-def test_a_profile_that_is_nowhere_is_refused(tmp_path, form, place):
+def test_a_profile_that_is_nowhere_is_refused(tmp_path, option, form, place):
+    form = form.format(option).split()
     places = str(tmp_path), str(tmp_path / "workflow/Snakefile")
     with pytest.raises(DiskError, match="nosuch: there is no such"):
         check_profile(["snakemake", *form, "-n"], *places)
