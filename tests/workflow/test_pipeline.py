@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,21 +104,39 @@ def test_touching_a_source_reruns_nothing(finished_copy):
     assert finished_copy.planned() == {}
 
 
-def test_bad_config_is_one_line_and_not_zero(new_project):
-    project = new_project()
-    done = project.run("-n", "--config", "effort=fast", check=False)
-    assert done.returncode != 0
-    assert 'effort: got "fast"; it must be one of "quick", "paper"' in done.stdout
-    assert "Traceback" not in done.stdout
+SETTINGS = "config/config.yaml"
 
 
-def test_unknown_estimator_is_named(new_project):
+@pytest.mark.parametrize(
+    ("file", "pattern", "new", "reason"),
+    [
+        (SETTINGS, "quick\n", "fast\n", 'effort: got "fast"; it must be one of "quick", "paper"'),
+        (SETTINGS, "\ncontainer: null", "", "the key 'container' is missing; it needs effort, "),
+        (SETTINGS, "(?s).+", "{}", "the key 'effort' is missing; it needs effort, seed, "),
+        (SETTINGS, "config/datasets.yaml", "3", "datasets: got 3; it must be of type string"),
+        (
+            "config/papers/mtsc/paper.yaml",
+            "privclust.segmentation.LSR",
+            "nowhere.Method",
+            "nowhere.Method: no module of that name",
+        ),
+    ],
+)
+def test_bad_config_is_one_line_and_not_zero(new_project, file, pattern, new, reason):
     project = new_project()
-    project.edit("config/papers/mtsc/paper.yaml", "privclust.segmentation.LSR", "nowhere.Method")
+    project.edit(file, pattern, new)
     done = project.run("-n", check=False)
     assert done.returncode != 0
-    assert "nowhere.Method: no module of that name" in done.stdout
+    assert reason in done.stdout
     assert "Traceback" not in done.stdout
+
+
+def test_a_blank_in_the_path_of_python_is_refused(undisturbed, tmp_path, monkeypatch):
+    (tmp_path / "my env").symlink_to(sys.prefix)
+    monkeypatch.setattr("sys.executable", f"{tmp_path}/my env/bin/python")
+    done = undisturbed.run("-n", "means_figure", check=False)
+    assert done.returncode != 0
+    assert "Snakemake's Python has ' ' in its path, at which a shell splits it" in done.stdout
 
 
 def test_snakemake_report(finished_copy):

@@ -3,7 +3,7 @@ import sys
 
 import privclust_papers
 
-from privclust_papers.settings.config import ConfigError
+from privclust_papers.settings.config import ConfigError, load_yaml, validate
 from privclust_papers.pipeline import layout
 from privclust_papers.pipeline.disk import (
     DiskError,
@@ -94,6 +94,7 @@ or_stop(check_room, 10)
 # Where results are taken from: it says nothing of what they are, so nothing else sees it.
 RESTORED_FROM = config.pop("restore", None)
 config.update(normalise(config))
+or_stop(validate, dict(config), load_yaml(f"{SCHEMAS}/config.schema.yaml"), "config")
 OWN_CONFIG = of_workflow("../config/config.yaml")
 HOME = os.path.dirname(os.path.dirname(OWN_CONFIG))
 SETTINGS = changed_settings(config, OWN_CONFIG)
