@@ -160,14 +160,18 @@ def test_a_damaged_cache(compiled, tmp_path, suffix, kept):
 
 @pytest.mark.slow
 @pytest.mark.attack(
-    claim="A folder without room for compiled loops stops no run.",
-    before="'cannot cache function: no locator available' on import.",
+    claim="A folder that cannot keep compiled loops stops no run.",
+    before="'cannot cache function: no locator available' on import. If the path "
+    "was not UTF-8, 'surrogates not allowed'.",
     now="One warning, and each process compiles again.",
 )
-def test_no_place_for_compiled_loops(compiled, tmp_path):
+@pytest.mark.parametrize(("cache", "clone"), [("file/cache", b"clone"), ("cache", b"caf\xe9")])
+def test_no_place_for_compiled_loops(compiled, tmp_path, cache, clone):
     (tmp_path / "file").touch()
-    place = str(tmp_path / "file" / "cache")
-    settings = {"NUMBA_CACHE_DIR": place, "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    (tmp_path / os.fsdecode(clone)).symlink_to(ROOT)
+    settings = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    settings["NUMBA_CACHE_DIR"] = str(tmp_path / cache)
+    settings["PYTHONPATH"] = str(tmp_path / os.fsdecode(clone) / "src")
     code, err = sketched(tmp_path / "s.h5", **settings)
     assert code == 0, err
     assert err.count("compiled loops cannot be kept") == 1

@@ -85,7 +85,7 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
         compiled = njit(forceinline=False, **_options(fastmath, error_model))(function)
         try:
             compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
-        except (OSError, RuntimeError) as error:  # no writable folder for the cache
+        except Exception as error:  # no writable folder, or a path that is not UTF-8
             _warn_once(error)
         return compiled
 
