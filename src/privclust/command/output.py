@@ -101,10 +101,11 @@ def written(output: str) -> Iterator[None]:
 
 def print_result(text: str) -> None:
     """Write a command's result to the standard output."""
+    if sys.stdout is None:
+        raise ValueError("the standard output: cannot be written (it is closed)")
     try:
         with written("the standard output"):
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            print(text, end="", flush=True)
     except ValueError:
         with contextlib.suppress(OSError, ValueError):  # or exit would fail again
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -62,7 +62,7 @@ def start(snakemake):
 
     listen(logging.StreamHandler())
     sys.excepthook = explain
-    to_file = listen(logging.FileHandler(snakemake.log[0], mode="w"))
+    to_file = listen(logging.FileHandler(snakemake.log[0]))  # which Snakemake has removed
     logging.raiseExceptions = False  # a full disk may have no room for the log either
     logging.captureWarnings(True)
     of_warnings = logging.getLogger("py.warnings")

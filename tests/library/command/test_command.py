@@ -80,11 +80,15 @@ def test_progress_is_lines_in_a_log_and_a_bar_on_a_terminal(run, monkeypatch):
     assert "of 2 fits done" not in terminal.getvalue()
 
 
-def test_a_full_standard_output_is_one_line_and_code_1():
-    command = [sys.executable, "-m", "privclust.command", *PLAN, "--trials", "1"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    message = "the standard output: cannot be written (No space left on device)"
+@pytest.mark.parametrize(
+    ("redirected", "reason"),
+    [(">/dev/full", "No space left on device"), (">&-", "it is closed")],
+)
+def test_no_standard_output_is_one_line_and_code_1(redirected, reason):
+    program = [sys.executable, "-m", "privclust.command", *PLAN, "--trials", "1"]
+    command = ["/bin/sh", "-c", f'exec "$@" {redirected}', "sh", *program]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    message = f"the standard output: cannot be written ({reason})"
     assert done.returncode == 1
     assert done.stderr.endswith(f"privclust: error: {message}\n")
 
