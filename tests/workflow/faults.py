@@ -140,6 +140,11 @@ FAULTS = {
         "the message is in the job's log",
         ("no step: the run goes on by itself",),
     ),
+    "no home and no terminal": Fault(
+        "HOME names a folder that cannot be made, the standard error is closed, and the user's "
+        "matplotlibrc is not text; the message is in the log below `.snakemake/log`",
+        ("no step: the run goes on by itself",),
+    ),
     "two runs at once": Fault(
         "a second run with `--rerun-incomplete` is started while jobs of the first are running",
         ("no step: the first run goes on by itself",),

@@ -362,6 +362,20 @@ def test_compiled_loops_that_cannot_be_read_or_kept(project, undisturbed, see, m
 
 
 @pytest.mark.system
+def test_no_home_and_no_terminal(project, undisturbed, see, monkeypatch):
+    name = "no home and no terminal"
+    settings = project.folder / "matplotlibrc.latin"
+    settings.write_bytes(b"font.family: caf\xe9")
+    monkeypatch.setenv("HOME", "/proc/nobody")
+    monkeypatch.setenv("MATPLOTLIBRC", str(settings))
+    command = ["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", *project.command(*CORES)]
+    subprocess.run(command, cwd=project.folder, env=project.environment, check=True)
+    (log,) = (project.folder / ".snakemake/log").iterdir()
+    see(name, said(log.read_text(), ".*100%.*"))
+    recovers(project, undisturbed, name)
+
+
+@pytest.mark.system
 def test_two_runs_at_once(project, undisturbed, see):
     name = "two runs at once"
     first = project.begin(*CORES)

@@ -37,8 +37,8 @@ for variable in (
     "NUMBA_NUM_THREADS",
 ):
     os.environ[variable] = "1"
-# Figures are files: a backend that a notebook has set may not be there.
-os.environ.update(MPLBACKEND="agg")
+# Figures are files: a user's backend, which may be missing, and settings do not apply.
+os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
 
 
 # Jobs use the package that planned them, also in a conda environment without it.

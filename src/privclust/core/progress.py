@@ -36,7 +36,7 @@ def logged(items: Iterable[Item], total: int, what: str, *, ends: bool = False) 
 
 def progress_over(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     """Iterate over items with a bar on a terminal, if tqdm is installed, or with log lines."""
-    if sys.stderr.isatty():
+    if sys.stderr and sys.stderr.isatty():
         try:
             from tqdm import tqdm
         except ImportError:

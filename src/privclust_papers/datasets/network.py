@@ -55,7 +55,7 @@ def download(url: str, path: Path, timeout: tuple[float, float]) -> None:
     answer. Raises a requests.RequestException on failure; see `why_failed`.
     """
     downloader_class = require("pooch", "downloads").HTTPDownloader
-    is_seen = sys.stderr.isatty()
+    is_seen = bool(sys.stderr and sys.stderr.isatty())
     downloader = downloader_class(progressbar=is_seen, chunk_size=CHUNK, timeout=timeout)
     downloader(url=url, output_file=str(path), pooch=None)
 

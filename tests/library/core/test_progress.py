@@ -42,6 +42,13 @@ def test_nothing_is_printed_where_nobody_asked(clock, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_process_without_standard_error_has_lines(monkeypatch, caplog):
+    monkeypatch.setattr("sys.stderr", None)
+    with caplog.at_level(logging.INFO, "privclust"):
+        assert list(progress.progress_over("abc", 3, "letters")) == list("abc")
+    assert caplog.messages == ["letters: 3 of 3"]
+
+
 @pytest.mark.parametrize(
     ("model", "what"),
     [

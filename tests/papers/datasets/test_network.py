@@ -2,10 +2,11 @@
 
 import socket
 import time
+import zipfile
 
 import pytest
 
-from privclust_papers.datasets.network import unreachable
+from privclust_papers.datasets.network import download, unreachable
 
 
 @pytest.fixture
@@ -27,6 +28,12 @@ def deaf_port():
 
 def test_server_that_answers(server):
     assert unreachable([f"{server.url}/good"], 1.0) == {}
+
+
+def test_a_download_needs_no_standard_error(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    download(f"{server.url}/good", tmp_path / "good.zip", (1.0, 1.0))
+    assert zipfile.is_zipfile(tmp_path / "good.zip")
 
 
 def test_refused():
