@@ -66,6 +66,7 @@ lowest() {
   uv pip install --quiet --python "$folder/lowest" --requirement "$folder/lowest.txt"
   uv pip install --quiet --python "$folder/lowest" --no-deps --editable "$clone"
   cd "$clone" && "$folder/lowest/bin/python" "${fast[@]}"
+  "$folder/lowest/bin/python" -m pytest -q -n 2 tests/workflow/test_{job,pipeline}.py # on the oldest Snakemake
 }
 
 arm64() {
