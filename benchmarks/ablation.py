@@ -1,11 +1,11 @@
-"""What each stage and constant of `CompressiveKMeans` brings: loss and time without, or changed.
+"""What each stage and constant of an estimator brings: loss and time without, or changed.
 
 ``OMP_NUM_THREADS=1 PYTHONPATH=benchmarks python benchmarks/ablation.py --log FILE`` leaves out one
-stage of `STAGES` at a time, then halves and doubles the numbers of one module of `MODULES` at a
-time. ``--each`` goes on with single constants, of the modules whose numbers move the loss of some
-data set by more than 1 %, in this log or in that of ``--screened``. What is done stands in the log
-and is not done again. ``--table`` prints the table of a log, ``--into docs/results/ablation.md``
-writes it there.
+stage of `CompressiveKMeans` at a time, then halves and doubles the numbers of one module at a time.
+``--each`` goes on with single constants, of the modules whose numbers move the loss of some data
+set by more than 1 %, in this log or in that of ``--screened``. What is done stands in the log and
+is not done again. ``--table`` prints the table of a log, ``--into docs/results/ablation.md`` writes
+it there.
 
 A change is measured on the half "choose" of `collection`, with the same seeds as without the
 change. The effect on a data set is the mean of 100 log(loss with the change / loss without), over
@@ -15,6 +15,9 @@ more, it is replaced by (1 + x) / 2.
 
 ``--sketch-only`` measures the stages in fits without rounds, whose centers are those that `decode`
 finds in a sketch. ``--epsilons`` and ``--only`` choose other budgets and some stages.
+
+``--subject`` measures subspaces or mixtures, of `ablation_subjects`, in place of
+`CompressiveKMeans`.
 
 ``--uneven`` measures instead the stages that are for a small cluster far from all others, which no
 data set of that half has: squared error over that of the true centers, on the rows of `frontier`.
@@ -41,6 +44,7 @@ import collection
 import frontier
 import numpy as np
 import pandas as pd
+from ablation_subjects import SUBJECTS, Cell, Subject
 from scratch import markdown, write_into
 
 from privclust.core.lloyd import nearest_center_statistics
@@ -204,10 +208,31 @@ STAGES = {
 OF_ROUNDS = ("a last round", "the projection")
 
 
+def kmeans_cell(table: collection.Table) -> Cell:
+    """Return a data set of the collection."""
+    X = table.scaled()
+
+    def fit(epsilon, seed, parameters):
+        how = {"epsilon": epsilon, "delta": collection.DELTA, "bounds": (-1.0, 1.0)}
+        how |= {"random_state": seed, **parameters}
+        if how.get("n_directions") == "all":
+            how["n_directions"] = X.shape[1]
+        return CompressiveKMeans(table.k, **how).fit(X)
+
+    return Cell(table.name, fit, lambda model: collection.loss(X, model.cluster_centers_))
+
+
+def kmeans_cells() -> list[Cell]:
+    """Return the half "choose" of the collection."""
+    return [kmeans_cell(table) for table in collection.tables("choose")]
+
+
+KMEANS = Subject(MODULES, STAGES, kmeans_cells)
+
+
 @contextmanager
-def without(stage: str) -> Iterator[dict[str, object]]:
+def without(change: dict[str, object] | tuple[object, str, object]) -> Iterator[dict[str, object]]:
     """Leave out a stage; gives parameters of the estimator."""
-    change = STAGES[stage]
     if isinstance(change, dict):
         yield change
         return
@@ -221,27 +246,19 @@ def without(stage: str) -> Iterator[dict[str, object]]:
 
 
 def losses(
-    data: list[tuple[str, int, np.ndarray]],
-    epsilons: list[float],
-    seeds: int,
-    parameters: dict[str, object],
+    cells: list[Cell], epsilons: list[float], seeds: int, parameters: dict[str, object]
 ) -> tuple[np.ndarray, float]:
-    """Return losses (seeds, tables and epsilons) and the CPU seconds of all fits."""
-    found, cpu = np.empty((seeds, len(data) * len(epsilons))), 0.0
+    """Return losses (seeds, data sets and epsilons) and the CPU seconds of all fits."""
+    found, cpu = np.empty((seeds, len(cells) * len(epsilons))), 0.0
     for seed in range(seeds):
-        cells = ((k, X, epsilon) for _, k, X in data for epsilon in epsilons)
-        for place, (k, X, epsilon) in enumerate(cells):
-            how = {"epsilon": epsilon, "delta": collection.DELTA, "bounds": (-1.0, 1.0)}
-            how |= {"random_state": seed, **parameters}
-            if how.get("n_directions") == "all":
-                how["n_directions"] = X.shape[1]
-            model = CompressiveKMeans(k, **how)
+        of_seed = ((cell, epsilon) for cell in cells for epsilon in epsilons)
+        for place, (cell, epsilon) in enumerate(of_seed):
             start = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model.fit(X)
+                model = cell.fit(epsilon, seed, parameters)
             cpu += time.process_time() - start
-            found[seed, place] = collection.loss(X, model.cluster_centers_)
+            found[seed, place] = cell.loss(model)
     return found, cpu
 
 
@@ -258,7 +275,7 @@ def uneven() -> str:
                     how = {"epsilon": epsilon, "delta": collection.DELTA, "bounds": (-1.0, 1.0)}
                     with ExitStack() as stages:
                         for stage in left_out:
-                            stages.enter_context(without(stage))
+                            stages.enter_context(without(STAGES[stage]))
                         model = CompressiveKMeans(k, **how, random_state=seed).fit(X)
                     found = collection.loss(X, model.cluster_centers_)
                     ratios.append(found / collection.loss(X, places))
@@ -277,33 +294,36 @@ def uneven() -> str:
 
 
 def plan(
-    log: pd.DataFrame, each: bool, sketch_only: bool, only: list[str] | None
+    subject: Subject, log: pd.DataFrame, how: argparse.Namespace
 ) -> Iterator[tuple[str, list[str], float]]:
     """Return the changes to measure: module, constants and factor, which is 0 for a stage."""
-    if not each:
-        of_rounds = OF_ROUNDS if sketch_only else ()
-        names = only or [name for name in STAGES if name not in of_rounds]
+    if not how.each:
+        of_rounds = OF_ROUNDS if how.sketch_only else ()
+        names = how.only or [name for name in subject.stages if name not in of_rounds]
         yield from (("stage", [name], 0.0) for name in names)
-    if sketch_only or only:
+    if how.sketch_only or how.only:
         return
-    for module in MODULES:
+    for module in subject.modules:
         if importlib.util.find_spec(f"privclust.{module}") is None:
             continue
         names = list(constants(module))
         if not names:
             continue
-        if not each:
+        if not how.each:
             yield from ((module, names, factor) for factor in FACTORS)
         elif (log[log.module.eq(module) & log.names.eq(" ".join(names))].moved).any():
             yield from ((module, [name], factor) for name in names for factor in FACTORS)
 
 
-def read(file: Path) -> pd.DataFrame:
-    """Return the changes of a log: effect and standard error in per cent, and CPU time."""
+def read(file: Path, names: list[str]) -> pd.DataFrame:
+    """Return the changes of a log: effect and standard error in per cent, and CPU time.
+
+    `names` are those of the data sets.
+    """
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
     base = next((row for row in rows if not row["names"]), None)
     columns = ["module", "names", "factor", "effect", "error", "most", "time", "moved"]
-    names, effects = [table.name for table in collection.tables("choose")], []
+    effects = []
     for row in rows:
         if row is base:
             continue
@@ -341,31 +361,31 @@ def shown(effects: pd.DataFrame) -> str:
     return markdown(table.drop(columns=["error", "moved"]).set_axis(header, axis=1))
 
 
-def measure(file: Path, how: argparse.Namespace) -> None:
+def measure(file: Path, subject: Subject, how: argparse.Namespace) -> None:
     """Measure what the log does not have yet, and write it there, change by change."""
     always = STAGES["a last round"] if how.sketch_only else {}
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
     settings = {"epsilons": [*how.epsilons], "seeds": how.seeds, "sketch_only": how.sketch_only}
     if rows and (of_log := {name: rows[0].get(name) for name in settings}) != settings:
         sys.exit(f"{file}: has losses of {of_log}, not of {settings}; name another log")
-    data = [(table.name, table.k, table.scaled()) for table in collection.tables("choose")]
+    cells = subject.cells()
     done = {(row["module"], row["names"], row["factor"]) for row in rows}
-    screened = read(how.screened or file)
-    changes = [("", [], 1.0), *plan(screened, how.each, how.sketch_only, how.only)]
+    screened = read(how.screened or file, [cell.name for cell in cells])
+    changes = [("", [], 1.0), *plan(subject, screened, how)]
     if not done:
-        losses(data[:1], how.epsilons, 1, {})  # compiles loops
+        losses(cells[:1], how.epsilons, 1, {})  # compiles loops
     for module, names, factor in changes:
         key = module, " ".join(names), factor
         if key in done:
             continue
         row = dict(zip(("module", "names", "factor"), key, strict=True)) | settings
         try:
-            is_stage = module == "stage"
+            left_out = subject.stages[names[0]] if module == "stage" else None
             with (
-                without(names[0]) if is_stage else with_changes(module, names, factor) as parameters
+                without(left_out) if left_out else with_changes(module, names, factor) as parameters
             ):
                 parameters = always | (parameters or {})
-                found, cpu = losses(data, how.epsilons, how.seeds, parameters)
+                found, cpu = losses(cells, how.epsilons, how.seeds, parameters)
             row |= {"losses": found.tolist(), "cpu_s": cpu}
         except Exception as error:  # a constant beyond what its formula takes
             row["failed"] = type(error).__name__
@@ -378,13 +398,14 @@ def main() -> None:
     """Measure, or show."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--log", type=Path)
+    parser.add_argument("--subject", choices=["kmeans", *SUBJECTS], default="kmeans")
     parser.add_argument("--uneven", action="store_true", help="small clusters far from a large one")
     parser.add_argument("--sketch-only", action="store_true", help="stages, without rounds")
     parser.add_argument("--each", action="store_true", help="single constants, not modules")
     parser.add_argument("--screened", type=Path, help="log that says which modules move losses")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
-    parser.add_argument("--only", choices=STAGES, nargs="+", help="these stages")
+    parser.add_argument("--only", nargs="+", help="these stages")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--into", type=Path)
     parser.add_argument("--mark", default="after", help="of the table in the document")
@@ -395,9 +416,12 @@ def main() -> None:
         warnings.simplefilter("ignore")
         text = uneven()
     else:
+        subject = {"kmeans": KMEANS, **SUBJECTS}[arguments.subject]
+        if unknown := set(arguments.only or ()) - set(subject.stages):
+            parser.error(f"--only: no stage {min(unknown)!r}; there are {', '.join(subject.stages)}")
         if not (arguments.table or arguments.into):
-            measure(arguments.log, arguments)
-        text = shown(read(arguments.log))
+            measure(arguments.log, subject, arguments)
+        text = shown(read(arguments.log, [cell.name for cell in subject.cells()]))
     print(text)
     if arguments.into:
         write_into(arguments.into, arguments.mark, text)

@@ -1,0 +1,184 @@
+"""Subspaces and mixtures for `ablation`: data sets, fits, losses, and the stages to leave out.
+
+*subspaces*: `MomentSubspaceClustering` on 10,000 rows near three planes in eight dimensions, with
+each of the troubles of `moments`, and near lines, planes and other subspaces in 5 to 30 dimensions.
+The loss is the Wasserstein distance of the subspaces from the true ones.
+
+*mixtures*: `AdaptiveGaussianMixture` on rows of ten drawn mixtures. The loss is the mean of the
+true log density less the fitted one, on 20,000 other rows: an estimate of the Kullback-Leibler
+divergence, in nats, at least `LEAST_DIVERGENCE`.
+
+All data are generated; none is in a result of a paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import moments
+import numpy as np
+
+from privclust.metrics import wasserstein_distance
+from privclust.mixtures import AdaptiveGaussianMixture, MixtureParameters, log_density, sample
+from privclust.mixtures import _adaptive as adaptive
+from privclust.sketches import moment_release
+from privclust.subspaces import MomentSubspaceClustering
+from privclust.subspaces.moments import _decoding, _likelihood, last_round
+from privclust.synthetic.subspaces import subspace_mixture
+
+DELTA = 1e-6
+LEAST_DIVERGENCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A data set: a fit by epsilon, seed and parameters, and the loss of a fit."""
+
+    name: str
+    fit: Callable[[float, int, dict[str, object]], object]
+    loss: Callable[[object], float]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured: modules of constants, stages and data sets."""
+
+    modules: tuple[str, ...]
+    stages: dict[str, object]
+    cells: Callable[[], list[Cell]]
+
+
+def subspace_cell(name: str, rows: np.ndarray, bases: np.ndarray) -> Cell:
+    """Return rows near subspaces."""
+    k, _, q = bases.shape
+
+    def fit(epsilon, seed, parameters):
+        how = {"epsilon": epsilon, "delta": DELTA, "random_state": seed, **parameters}
+        return MomentSubspaceClustering(k, q, **how).fit(rows)
+
+    return Cell(name, fit, lambda model: wasserstein_distance(model.subspaces_, bases))
+
+
+def subspace_cells() -> list[Cell]:
+    """Return planes with troubles, and subspaces of other sizes (clusters, features, dimension)."""
+    cells = [
+        subspace_cell(name, *draw(np.random.default_rng(seed)))
+        for seed, (name, draw) in enumerate(moments.troubles())
+    ]
+    for seed, size in enumerate([(2, 5, 1), (4, 6, 2), (5, 10, 3), (3, 20, 3), (2, 30, 2)]):
+        rng = np.random.default_rng(100 + seed)
+        rows, _, bases = subspace_mixture(10_000, *size, rng, 0.05)
+        cells.append(subspace_cell("k = {}, d = {}, q = {}".format(*size), rows, bases))
+    return cells
+
+
+def simulated_as_decoded(decoded, radius, rng, outside=None, simulated=last_round._simulated):
+    """Return what `_simulated` does, at the decoded distance of rows from the subspaces."""
+    return simulated(decoded, radius, rng)
+
+
+def even_alone(objective, starts, descended=_decoding._descended):
+    """Return what `_descended` does, but let unions with an uneven spread explain nothing."""
+    return descended(objective, starts) if objective.is_even else (starts, np.full(1, np.inf))
+
+
+SUBSPACES = Subject(
+    modules=(
+        *("sketches.moment_release", "subspaces.moments.union", "subspaces.moments._objective"),
+        *("subspaces.moments._likelihood", "subspaces.moments._information"),
+        *("subspaces.moments._decoding", "subspaces.moments.last_round"),
+    ),
+    stages={
+        "the last round": {"last_round": False},
+        "the last round only if all are detected": {"last_round": True},
+        "moments of degree 6": (moment_release, "_FEW_FEATURES", 0),
+        "many starts": (_decoding, "_N_STARTS", 1),
+        "several unions to the end": (_decoding, "_N_BEST", 1),
+        "an uneven spread": (_decoding, "_descended", even_alone),
+        "the likelihood": (_decoding, "MOST_FEATURES", 0),
+        "covariances at the union": (_decoding, "_N_WHITENINGS", 0),
+        "an uneven shape of rows": (_likelihood, "_SHAPE", 1e-6),
+        "the choice of the radius": (last_round, "_RADII", (0.1,)),
+        "the scale by released factors": (last_round, "_SCALES", (1.0, 1.0)),
+        "the distance by released factors": (last_round, "_simulated", simulated_as_decoded),
+    },
+    cells=subspace_cells,
+)
+
+
+def drawn_mixture(rng, d, k, *, spreads=(0.1,), weights=None, kind="full"):
+    """Return a mixture with means in the unit ball; deviations are drawn from `spreads`."""
+    means = rng.standard_normal((k, d))
+    means *= 0.8 * (rng.random(k) ** (1 / d) / np.linalg.norm(means, axis=1))[:, None]
+    variances = rng.choice(spreads, k)[:, None] ** 2 * rng.uniform(0.3, 1.0, (k, d))
+    if kind == "spherical":
+        covariances = variances.mean(axis=1)
+    elif kind == "diag":
+        covariances = variances
+    else:
+        turns = np.linalg.qr(rng.standard_normal((k, d, d)))[0]
+        covariances = turns * variances[:, None, :] @ turns.transpose(0, 2, 1)
+    weights = np.full(k, 1.0 / k) if weights is None else np.asarray(weights)
+    return MixtureParameters(weights, means, covariances, kind)
+
+
+def mixture_cell(name: str, seed: int, n: int, norm_bound: float, law: dict[str, object]) -> Cell:
+    """Return rows of a drawn mixture."""
+    rng = np.random.default_rng(seed)
+    truth = drawn_mixture(rng, **law)
+    rows, others = (sample(truth, size, rng)[0] for size in (n, 20_000))
+    best = log_density(others, truth).mean()
+
+    def fit(epsilon, seed, parameters):
+        how = {"covariance_type": truth.covariance_type, "norm_bound": norm_bound, "delta": DELTA}
+        how |= {"epsilon": epsilon, "random_state": seed, **parameters}
+        return AdaptiveGaussianMixture(truth.n_components, **how).fit(rows)
+
+    return Cell(name, fit, lambda model: max(best - model.score(others), LEAST_DIVERGENCE))
+
+
+def mixture_cells() -> list[Cell]:
+    """Return ten mixtures."""
+    unequal = np.arange(6, 0, -1) / 21.0
+    laws = {
+        "three in the plane": (10_000, 1.0, {"d": 2, "k": 3}),
+        "a wide bound": (10_000, 20.0, {"d": 2, "k": 3}),
+        "few rows": (2_000, 1.0, {"d": 2, "k": 3}),
+        "twelve in the plane": (20_000, 1.0, {"d": 2, "k": 12, "spreads": (0.05,)}),
+        "spherical": (10_000, 1.0, {"d": 4, "k": 5, "kind": "spherical"}),
+        "axis-parallel": (10_000, 1.0, {"d": 4, "k": 5, "kind": "diag"}),
+        "unequal weights": (20_000, 1.0, {"d": 3, "k": 6, "weights": unequal}),
+        "narrow and wide": (20_000, 1.0, {"d": 3, "k": 4, "spreads": (0.03, 0.3)}),
+        "overlapping": (20_000, 1.0, {"d": 2, "k": 4, "spreads": (0.35,)}),
+        "ten features": (20_000, 1.0, {"d": 10, "k": 4}),
+    }
+    return [mixture_cell(name, seed, *law) for seed, (name, law) in enumerate(laws.items())]
+
+
+def without_memory(run, mixture, refine=adaptive._Run.refine):
+    """Return what `refine` does, with measurements alone: the earlier estimate counts nothing."""
+    drift, adaptive._DRIFT = adaptive._DRIFT, 1e6
+    try:
+        return refine(run, mixture)
+    finally:
+        adaptive._DRIFT = drift
+
+
+MIXTURES = Subject(
+    modules=(
+        *("mixtures._adaptive", "mixtures._fitted_mixture", "mixtures._noisy_statistics"),
+        *("decoding._density",),
+    ),
+    stages={
+        "rounds beyond the first": {"max_iter": 1},
+        "an average with earlier rounds": (adaptive._Run, "refine", without_memory),
+        "several starts": (adaptive, "_STARTS", 1),
+        "shrinkage of the start's covariances": (adaptive, "_TO_THE_MEAN", 0.0),
+        "bounds on changes of shape": (adaptive, "_SHAPE_CHANGE", (1e-6, 1e6)),
+        "doubt of the start": (adaptive, "_START_VARIANCE", 1e-6),
+        "drift": (adaptive, "_DRIFT", 0.0),
+    },
+    cells=mixture_cells,
+)
+SUBJECTS = {"subspaces": SUBSPACES, "mixtures": MIXTURES}
