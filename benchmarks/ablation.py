@@ -311,7 +311,7 @@ def plan(
             continue
         if not how.each:
             yield from ((module, names, factor) for factor in FACTORS)
-        elif (log[log.module.eq(module) & log.names.eq(" ".join(names))].moved).any():
+        elif log[log.module.eq(module)].moved.any():
             yield from ((module, [name], factor) for name in names for factor in FACTORS)
 
 
