@@ -418,7 +418,9 @@ def main() -> None:
     else:
         subject = {"kmeans": KMEANS, **SUBJECTS}[arguments.subject]
         if unknown := set(arguments.only or ()) - set(subject.stages):
-            parser.error(f"--only: no stage {min(unknown)!r}; there are {', '.join(subject.stages)}")
+            parser.error(
+                f"--only: no stage {min(unknown)!r}; there are {', '.join(subject.stages)}"
+            )
         if not (arguments.table or arguments.into):
             measure(arguments.log, subject, arguments)
         text = shown(read(arguments.log, [cell.name for cell in subject.cells()]))

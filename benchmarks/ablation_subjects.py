@@ -4,7 +4,7 @@
 each of the troubles of `moments`, and near lines, planes and other subspaces in 5 to 30 dimensions.
 The loss is the Wasserstein distance of the subspaces from the true ones.
 
-*mixtures*: `AdaptiveGaussianMixture` on rows of ten drawn mixtures. The loss is the mean of the
+*mixtures*: `AdaptiveGaussianMixture` on rows of twenty drawn mixtures. The loss is the mean of the
 true log density less the fitted one, on 20,000 other rows: an estimate of the Kullback-Leibler
 divergence, in nats, at least `LEAST_DIVERGENCE`.
 
@@ -139,7 +139,7 @@ def mixture_cell(name: str, seed: int, n: int, norm_bound: float, law: dict[str,
 
 
 def mixture_cells() -> list[Cell]:
-    """Return ten mixtures."""
+    """Return twenty mixtures."""
     unequal = np.arange(6, 0, -1) / 21.0
     laws = {
         "three in the plane": (10_000, 1.0, {"d": 2, "k": 3}),
@@ -152,6 +152,16 @@ def mixture_cells() -> list[Cell]:
         "narrow and wide": (20_000, 1.0, {"d": 3, "k": 4, "spreads": (0.03, 0.3)}),
         "overlapping": (20_000, 1.0, {"d": 2, "k": 4, "spreads": (0.35,)}),
         "ten features": (20_000, 1.0, {"d": 10, "k": 4}),
+        "five, 3 features": (15_000, 1.0, {"d": 3, "k": 5}),
+        "eight, a wide bound": (15_000, 5.0, {"d": 2, "k": 8, "spreads": (0.07,)}),
+        "few rows, 3 features": (3_000, 1.0, {"d": 3, "k": 5, "spreads": (0.15,)}),
+        "axis-parallel, 6 features": (20_000, 1.0, {"d": 6, "k": 6, "kind": "diag"}),
+        "spherical, 8 features": (20_000, 1.0, {"d": 8, "k": 8, "kind": "spherical"}),
+        "a share of 3 %": (20_000, 1.0, {"d": 2, "k": 4, "weights": (0.7, 0.2, 0.07, 0.03)}),
+        "very narrow and wide": (30_000, 1.0, {"d": 2, "k": 5, "spreads": (0.02, 0.2)}),
+        "overlapping, 3 features": (20_000, 1.0, {"d": 3, "k": 6, "spreads": (0.3,)}),
+        "one feature": (10_000, 1.0, {"d": 1, "k": 3, "spreads": (0.08,)}),
+        "fifteen features": (30_000, 1.0, {"d": 15, "k": 3}),
     }
     return [mixture_cell(name, seed, *law) for seed, (name, law) in enumerate(laws.items())]
 
