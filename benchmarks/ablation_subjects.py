@@ -14,7 +14,7 @@ All data are generated; none is in a result of a paper.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import moments
 import numpy as np
@@ -25,6 +25,7 @@ from privclust.mixtures import _adaptive as adaptive
 from privclust.sketches import moment_release
 from privclust.subspaces import MomentSubspaceClustering
 from privclust.subspaces.moments import _decoding, _likelihood, last_round
+from privclust.subspaces.moments.union import even_ratio
 from privclust.synthetic.subspaces import subspace_mixture
 
 DELTA = 1e-6
@@ -83,6 +84,13 @@ def even_alone(objective, starts, descended=_decoding._descended):
     return descended(objective, starts) if objective.is_even else (starts, np.full(1, np.inf))
 
 
+def of_moments(likelihood, unions, rng):
+    """Return the best union by moments of degree 2 and 4, in place of `_most_likely`."""
+    q = unions[0].bases.shape[2]
+    more = {degree: np.log(even_ratio(q, degree)) for degree in likelihood.degrees if degree > 4}
+    return replace(unions[0], log_ratios=unions[0].log_ratios | more)
+
+
 SUBSPACES = Subject(
     modules=(
         *("sketches.moment_release", "subspaces.moments.union", "subspaces.moments._objective"),
@@ -96,7 +104,7 @@ SUBSPACES = Subject(
         "many starts": (_decoding, "_N_STARTS", 1),
         "several unions to the end": (_decoding, "_N_BEST", 1),
         "an uneven spread": (_decoding, "_descended", even_alone),
-        "the likelihood": (_decoding, "MOST_FEATURES", 0),
+        "the likelihood": (_decoding, "_most_likely", of_moments),
         "covariances at the union": (_decoding, "_N_WHITENINGS", 0),
         "an uneven shape of rows": (_likelihood, "_SHAPE", 1e-6),
         "the choice of the radius": (last_round, "_RADII", (0.1,)),

@@ -64,7 +64,8 @@ def ratios(k, X, epsilon, estimator, change, least, **protocol):
 
 def cell(found):
     """Return a mean with its standard error."""
-    return f"{np.mean(found):.3f} ± {np.std(found, ddof=1) / np.sqrt(len(found)):.3f}"
+    mean, error = np.mean(found), np.std(found, ddof=1) / np.sqrt(len(found))
+    return f"{mean:.3f} ± {error:.3f}" if mean > 0.1 else f"{mean:.1e} ± {error:.0e}"
 
 
 def many():
@@ -114,9 +115,12 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, help="document with the marks of both")
+    parser.add_argument("--only", choices=("many", "wrong"))
     arguments = parser.parse_args()
-    for name, table in (("many", many()), ("wrong", wrong())):
-        text = markdown(pd.DataFrame(table))
+    for name, table in (("many", many), ("wrong", wrong)):
+        if arguments.only not in (None, name):
+            continue
+        text = markdown(pd.DataFrame(table()))
         print(text)
         if arguments.into:
             write_into(arguments.into, name, text)
