@@ -2,8 +2,8 @@
 
 ``OMP_NUM_THREADS=1 PYTHONPATH=benchmarks python benchmarks/ablation.py --log FILE`` leaves out one
 stage of `CompressiveKMeans` at a time, then halves and doubles the numbers of one module at a time.
-``--each`` goes on with single constants, of the modules whose numbers move the loss of some data
-set by more than 1 %, in this log or in that of ``--screened``. What is done stands in the log and
+``--each`` goes on with single constants, of the modules whose numbers together change the mean loss
+by more than 1.5 standard errors, in this log or in that of ``--screened``. What is done stands in the log and
 is not done again. ``--table`` prints the table of a log, ``--into docs/results/ablation.md`` writes
 it there.
 
@@ -69,7 +69,7 @@ MODULES = (
 EPSILONS = (1.0, 4.0)
 FACTORS = (0.5, 2.0)
 SEEDS, N_UNEVEN = 2, 3
-LEAST = 1.0  # per cent of a loss that a single constant is looked at for
+LEAST = 1.5  # standard errors of a module's effect, for which its single constants are measured
 
 
 def constants(module: str) -> dict[str, object]:
@@ -337,7 +337,7 @@ def read(file: Path, names: list[str]) -> pd.DataFrame:
         effect, of_time = of_sets.mean(), 100.0 * (row["cpu_s"] / base["cpu_s"] - 1.0)
         place = int(np.abs(of_sets).argmax())
         most = f"{names[place]} {of_sets[place]:+.1f}" if of_sets[place] else ""
-        moved = bool(np.abs(of_sets).max() > LEAST)
+        moved = bool(abs(effect) > LEAST * error)
         told = row["module"], row["names"], row["factor"], effect, error, most, of_time, moved
         effects.append(told)
     return pd.DataFrame(effects, columns=columns)
