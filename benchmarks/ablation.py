@@ -3,9 +3,9 @@
 ``OMP_NUM_THREADS=1 PYTHONPATH=benchmarks python benchmarks/ablation.py --log FILE`` leaves out one
 stage of `CompressiveKMeans` at a time, then halves and doubles the numbers of one module at a time.
 ``--each`` goes on with single constants, of the modules whose numbers together change the mean loss
-by more than 1.5 standard errors, in this log or in that of ``--screened``. What is done stands in the log and
-is not done again. ``--table`` prints the table of a log, ``--into docs/results/ablation.md`` writes
-it there.
+by more than 1.5 standard errors, in this log or in that of ``--screened``. What is done stands in
+the log and is not done again. ``--table`` prints the table of a log, ``--into
+docs/results/ablation.md`` writes it there.
 
 A change is measured on the half "choose" of `collection`, with the same seeds as without the
 change. The effect on a data set is the mean of 100 log(loss with the change / loss without), over
