@@ -2,7 +2,8 @@
 
 *subspaces*: `MomentSubspaceClustering` on 10,000 rows near three planes in eight dimensions, with
 each of the troubles of `moments`, and near lines, planes and other subspaces in 5 to 30 dimensions.
-The loss is the Wasserstein distance of the subspaces from the true ones.
+The loss is the Wasserstein distance of the subspaces from the true ones. *few_features*: the same
+in 3 to 6 features.
 
 *mixtures*: `AdaptiveGaussianMixture` on rows of twenty drawn mixtures. The loss is the mean of the
 true log density less the fitted one, on 20,000 other rows: an estimate of the Kullback-Leibler
@@ -71,6 +72,18 @@ def subspace_cells() -> list[Cell]:
         rng = np.random.default_rng(100 + seed)
         rows, _, bases = subspace_mixture(10_000, *size, rng, 0.05)
         cells.append(subspace_cell("k = {}, d = {}, q = {}".format(*size), rows, bases))
+    return cells
+
+
+def few_feature_cells() -> list[Cell]:
+    """Return subspaces in 3 to 6 features, as rows, clusters, features and dimension."""
+    sizes = [(10_000, k, 3, 1) for k in (2, 3, 4)] + [(10_000, k, 4, 2) for k in (2, 3)]
+    sizes += [(10_000, 2, 3, 2), (10_000, 3, 5, 2), (10_000, 4, 5, 3), (10_000, 3, 6, 2)]
+    sizes += [(2_000, 3, 4, 1), (10_000, 6, 4, 1), (50_000, 6, 3, 1), (50_000, 4, 4, 2)]
+    cells = []
+    for seed, (n, *size) in enumerate(sizes):
+        rows, _, bases = subspace_mixture(n, *size, np.random.default_rng(500 + seed), 0.05)
+        cells.append(subspace_cell(f"n = {n}, k = {size[0]}, d = {size[1]}", rows, bases))
     return cells
 
 
@@ -199,4 +212,5 @@ MIXTURES = Subject(
     },
     cells=mixture_cells,
 )
-SUBJECTS = {"subspaces": SUBSPACES, "mixtures": MIXTURES}
+FEW_FEATURES = replace(SUBSPACES, cells=few_feature_cells)
+SUBJECTS = {"subspaces": SUBSPACES, "few_features": FEW_FEATURES, "mixtures": MIXTURES}
