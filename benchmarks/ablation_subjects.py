@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from unittest import mock
 
 import moments
 import numpy as np
@@ -25,7 +26,7 @@ from privclust.mixtures import AdaptiveGaussianMixture, MixtureParameters, log_d
 from privclust.mixtures import _adaptive as adaptive
 from privclust.sketches import moment_release
 from privclust.subspaces import MomentSubspaceClustering
-from privclust.subspaces.moments import _decoding, _likelihood, last_round
+from privclust.subspaces.moments import _decoding, _estimator, _likelihood, last_round
 from privclust.subspaces.moments.union import even_ratio
 from privclust.synthetic.subspaces import subspace_mixture
 
@@ -92,6 +93,12 @@ def simulated_as_decoded(decoded, radius, rng, outside=None, simulated=last_roun
     return simulated(decoded, radius, rng)
 
 
+def as_decoded(*args, combined=last_round.combined):
+    """Return what `combined` does, without the released factors."""
+    with mock.patch.multiple(last_round, _SCALES=(1.0, 1.0), _simulated=simulated_as_decoded):
+        return combined(*args)
+
+
 def even_alone(objective, starts, descended=_decoding._descended):
     """Return what `_descended` does, but let unions with an uneven spread explain nothing."""
     return descended(objective, starts) if objective.is_even else (starts, np.full(1, np.inf))
@@ -123,6 +130,7 @@ SUBSPACES = Subject(
         "the choice of the radius": (last_round, "_RADII", (0.1,)),
         "the scale by released factors": (last_round, "_SCALES", (1.0, 1.0)),
         "the distance by released factors": (last_round, "_simulated", simulated_as_decoded),
+        "scale and distance": (_estimator, "combined", as_decoded),
     },
     cells=subspace_cells,
 )

@@ -18,15 +18,14 @@ def measured(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     ablation = importlib.import_module("ablation")
     monkeypatch.setattr(ablation, "losses", lambda *_: pytest.fail("a fit was made"))
-    one = Namespace(name="one", k=2, scaled=list)
-    monkeypatch.setattr(ablation.collection, "tables", lambda _: [one, one])
+    subject = ablation.Subject((), {"far rows": {}}, lambda: [Namespace(name="one")] * 2)
     rows = [dict(zip(("module", "names", "factor"), key, strict=True)) | SETTINGS for key in DONE]
     log = tmp_path / "log.jsonl"
     log.write_text(
         "".join(json.dumps(row | {"losses": [[1.0, 1.0]], "cpu_s": 1.0}) + "\n" for row in rows)
     )
     return lambda **settings: ablation.measure(
-        log, Namespace(**SETTINGS | settings, each=False, screened=None, only=["far rows"])
+        log, subject, Namespace(**SETTINGS | settings, each=False, screened=None, only=["far rows"])
     )
 
 
