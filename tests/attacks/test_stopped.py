@@ -20,13 +20,15 @@ HOW = ("--epsilon", "1", "--delta", "1e-6", "--seed", "0", "--budget", "ledger.j
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """Work in an empty folder, with a table and a ledger; return the columns' declarations."""
+    """Work in an empty folder, with a table and a ledger; yield the column's declaration."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored
     monkeypatch.chdir(tmp_path)
     Budget.open("ledger.json", epsilon=4.0, delta=1e-5)
     rng = np.random.default_rng(0)
     rows = rng.choice([-0.5, 0.5], (400, 1)) + 0.05 * rng.standard_normal((400, 1))
     np.savetxt("t.csv", rows, fmt="%.4f", header="x", comments="")
-    return ["--bounds", "x=-1:1"]
+    yield ["--bounds", "x=-1:1"]
+    signal.signal(signal.SIGINT, before)
 
 
 def spent():
