@@ -178,15 +178,15 @@ def _run(args) -> None:
         if not isinstance(error, Exception):  # stopped: nobody knows before or after the charge
             error.add_note("nothing was written; the budget may be spent")
         raise
-    encoder = TableEncoder(declared, missing=args.missing)
-    table = _table_of(encoder, missing)
-    n_records = model.sketch_.n_samples if _has_sketch(model) else model.n_records_
-    on_missing = missing_remarks(table, n_records, model.left_out_, model.guarantee_.unit)
-    for remark in on_missing:
-        say(remark)
-    remarks = [*remarks, *on_missing]  # first whether other clusters fit as well
-    others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
-    with delivered(folder, (*NAMES, _SKETCH), "the budget is spent; "):
+    with delivered(folder, names, "the budget is spent; "):
+        encoder = TableEncoder(declared, missing=args.missing)
+        table = _table_of(encoder, missing)
+        n_records = model.sketch_.n_samples if _has_sketch(model) else model.n_records_
+        on_missing = missing_remarks(table, n_records, model.left_out_, model.guarantee_.unit)
+        for remark in on_missing:
+            say(remark)
+        remarks = [*remarks, *on_missing]  # first whether other clusters fit as well
+        others = [bounds and bounds.guarantee.part("bounds"), missing and missing.guarantee]
         _write(folder, encoder, (model, table), others, tuple(unknown), remarks, args)
 
 

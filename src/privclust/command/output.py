@@ -14,9 +14,10 @@ from privclust.core.printable import printable
 
 _SECONDS_BETWEEN_LINES = 5.0
 _FEW = 1000  # largest number that is written out
-# bytes: a small report; per cluster; per cluster and coordinate (sizes were measured up to 100
-# coordinates and 100 clusters, and are at most 0.8 of these)
-_ROOM, _OF_CLUSTER, _OF_NUMBER = 1 << 20, 40_000, 500
+_ROOM = 1 << 20  # bytes of a small report, and of a part of a trial file
+# bytes that each cluster adds: by coordinate; by panel of the picture, which is written twice, of
+# at most ten (tests/library/command/test_room.py compares them with sizes of files)
+_OF_NUMBER, _OF_PANEL, _MOST_PANELS = 1_000, 4_500, 10
 
 
 def say(text: str) -> None:
@@ -49,8 +50,14 @@ def checked_folder(
         _check_free(folder / name, force)
     with written(path):
         folder.mkdir(parents=True, exist_ok=True)
-    _check_room(folder, names, _ROOM + shape[0] * (_OF_CLUSTER + _OF_NUMBER * shape[1]))
+    _check_room(folder, names, room_for(*shape))
     return folder
+
+
+def room_for(n_clusters: int, n_coordinates: int) -> int:
+    """Return a bound on the bytes of a report, with its sketch."""
+    n_panels = min(max(n_coordinates * (n_coordinates - 1) // 2, 1), _MOST_PANELS)
+    return _ROOM + n_clusters * (_OF_NUMBER * n_coordinates + _OF_PANEL * n_panels)
 
 
 def _check_free(output: Path, force: bool) -> None:
@@ -68,9 +75,14 @@ def _check_room(folder: Path, names: Iterable[str], room: int) -> None:
     trials = {name: folder / f".{name}.{os.getpid()}.trial" for name in names}
     try:
         for name, trial in trials.items():
-            with written(str(folder / name)), atomic_path(trial) as temporary:
-                temporary.write_bytes(os.urandom(room))
-            room = 1
+            with (
+                written(str(folder / name)),
+                atomic_path(trial) as temporary,
+                open(temporary, "wb") as file,
+            ):
+                for _ in range(-(-room // _ROOM)):
+                    file.write(os.urandom(_ROOM))
+            room = 0
     finally:
         for trial in trials.values():
             trial.unlink(missing_ok=True)

@@ -376,7 +376,7 @@ class Sketch:
         )
 
     def _compared(self, other: Self) -> tuple[tuple[str, object, object, str], ...]:
-        """Return (name, own value, other value, advice) of what must agree in a merge."""
+        """Return what a merge needs to be equal: name, own value, other value and advice."""
         tables = [one.table and one.table.declared for one in (self, other)]
         once = "draw them once, for all sketches"
         return (
