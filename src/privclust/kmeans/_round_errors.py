@@ -2,7 +2,8 @@
 
 `Round.errors` is the standard deviation by noise. The sampling error is that of independent rows of
 Gaussian clusters with the measured spread. Where a mixture of the same features was decoded, it is
-estimated by k-means on rows drawn from the mixture. Everything is post-processing.
+estimated by k-means on rows drawn from the mixture, and rescaled to the measured spread, since the
+decoded Gaussian of a tight cluster is wider than the cluster. Everything is post-processing.
 
 The distances between near-best starts of the decoder are not added, unlike in the errors of a
 sketch. A round measures a center on the rows of its cluster. The start does not enter its error,
@@ -23,7 +24,13 @@ from privclust.core.threads import one_blas_thread
 from privclust.decoding._cluster_spreads import error_of_root
 from privclust.decoding._mixture_decoder import Decoded
 from privclust.decoding._seed import decoding_generator
-from privclust.decoding._standard_errors import StandardErrors, draw_errors, summary_of_draws
+from privclust.decoding._standard_errors import (
+    Draws,
+    StandardErrors,
+    draw_errors,
+    if_enough,
+    summary_of_draws,
+)
 from privclust.kmeans.last_rounds import Round
 from privclust.sketches._sketch import Sketch
 
@@ -68,12 +75,12 @@ def errors_after_rounds(
     if decoded.starts is not None:
         is_reliable = is_reliable & decoded.starts.recurs
     if decoded.centers.shape[1] != last.centers.shape[1]:
-        return errors_of_rounds(rounds, is_reliable, rows=rows)
+        return errors_of_rounds(rounds, if_enough(is_reliable), rows=rows)
     of_noise = errors_of_rounds(rounds, is_reliable, rows=False)
     of_rows = summary_of_draws(draws.centers - draws.start, draws)
-    covariances = of_noise.covariances + of_rows.covariances
-    # The decoded mixture of tight clusters is wider than they are. So its error is taken relative
-    # to its own mean squared distance, and multiplied by the distance that the rounds measured.
+    ratios = _variance_ratios(draws, rounds)
+    covariances = of_noise.covariances + ratios[:, None, None] * of_rows.covariances
+    # rescaled in the same way, by the mean squared distances
     drawn = float(np.mean(draws.inertias)) or 1.0
     of_inertia = of_rows.mean_inertia / drawn * mean_inertia_of(last)
     # a center that a round moved to another cluster is not the one that was decoded
@@ -87,9 +94,19 @@ def errors_after_rounds(
         covariances,
         np.hypot(of_noise.weights, of_weights),
         math.hypot(of_noise.mean_inertia, of_inertia),
-        is_reliable & is_same,
+        if_enough(is_reliable & is_same),
         draws.spreads,
     )
+
+
+def _variance_ratios(draws: Draws, rounds: Sequence[Round]) -> np.ndarray:
+    """Return the variance in each cluster that was measured, divided by the mixture's, (k,)."""
+    labels, k = nearest_center(draws.points, draws.start), len(draws.start)
+    squares = ((draws.points - draws.start[labels]) ** 2).mean(axis=1)
+    n_points = np.maximum(np.bincount(labels, minlength=k), 1)
+    drawn = np.bincount(labels, weights=squares, minlength=k) / n_points
+    measured = np.maximum(spreads_of_rounds(rounds)[0], 0.0)
+    return measured / np.where(drawn > 0.0, drawn, 1.0)
 
 
 def errors_of_rounds(

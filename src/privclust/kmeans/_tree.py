@@ -14,6 +14,7 @@ from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
 from privclust.core.validation import DELTA
 from privclust.decoding import StandardErrors
+from privclust.decoding._standard_errors import if_enough
 from privclust.kmeans._cells import Cells, children, counts_behind
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
@@ -249,7 +250,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
             tell. Such a cluster is separate: any other is at least 2.23 times the sum of both
             spreads, in its direction, away, which pieces of one cloud hardly ever are. And it is
             hardly clipped: the iteration moves its center by at most a quarter of the radius, and
-            clipping by at most the standard error, as far as the noisy cells show.
+            clipping by at most the standard error, as far as the noisy cells show. If fewer than
+            three eighths of all clusters are like this, it is False for all.
 
         Raises
         ------
@@ -262,7 +264,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         moves, noise = self._clipped_moves
         # what noise explains, at its 95 % level, is no sign of a skewed cluster
         is_known &= np.all(np.abs(moves) <= np.maximum(whole.centers, 2.0 * noise), axis=1)
-        return errors_of_rounds([self._round], is_known, rows=rows)
+        return errors_of_rounds([self._round], if_enough(is_known), rows=rows)
 
     def _are_apart(self) -> np.ndarray:
         """Return for each cluster whether it is separate from all others, (n_clusters,).
