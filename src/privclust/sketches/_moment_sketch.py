@@ -25,7 +25,7 @@ from privclust.sketches.moment_release import (
     moment_measurement,
     sensitivity,
 )
-from privclust.sketches.moment_sums import MOMENT_BITS, GroupSums, HarmonicSums
+from privclust.sketches.moment_sums import MOMENT_BITS, HarmonicSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class MomentSketch:
         d = rows.shape[1]
         degree = default_degree(d) if degree is None else degree
         check_size(d, degree)
-        return cls.from_sums(GroupSums(d, degree).add(rows, None).total())
+        return cls.from_sums(HarmonicSums(d, degree).add(rows))
 
     @classmethod
     def from_sums(cls, sums: HarmonicSums) -> Self:

@@ -19,7 +19,7 @@ entries less than :math:`5 \sqrt{15}\, d^2 \delta (1 + d \delta)`. Trace correct
 degrees, and :math:`\|E^j S\| \le d^{j/2} \|S\|`. The last rounding of harmonic sums, down to
 multiples of 2^-36, changes each of :math:`d^l` entries of a difference by less than one unit.
 
-**Groups** of several rows, such as persons, count as one row each (`GroupSums`): the mean over
+**Groups** of several rows, such as persons, count as one row each (`group_sums`): the mean over
 the rows of the group. The margin for rounding the mean follows `privclust.privacy.groups`, with the
 same bounds: one unit in every entry is an error of :math:`d^{l/2}` in degree l, and with trace
 corrections at most :math:`\sum_j |h_j| d^{(l-j)/2}`.
@@ -153,46 +153,22 @@ class HarmonicSums:
                 ends = sorted_indices(d, degree)[:, -1]
 
 
-class GroupSums:
-    """Sums over groups of rows, in which each group has the weight of one row.
+def group_sums(X: np.ndarray, groups: Groups | None, degree: int) -> HarmonicSums:
+    """Return sums over groups of rows (n, n_features), in which each group weighs as much as a row.
 
-    Parameters and attributes are those of `HarmonicSums`; `n_samples` is the number of groups.
-    There is one sum per group size.
+    `n_samples` is the number of groups; a ValueError is raised if there are more than
+    `LARGEST_ROWS`. None: each row is a group.
     """
-
-    def __init__(self, n_features: int, degree: int = 4) -> None:
-        self.n_features, self.degree, self.n_samples = n_features, degree, 0
-        self._sums = {1: HarmonicSums(n_features, degree)}
-
-    def add(self, X: np.ndarray, groups: Groups | None) -> Self:
-        """Add rows (n, n_features); the rows of a group may be spread over several calls.
-
-        None: each row is a group.
-        """
-        for size, rows in by_size(groups, X):
-            self._sums.setdefault(size, HarmonicSums(self.n_features, self.degree)).add(rows)
-        self.n_samples += len(X) if groups is None else groups.count
-        return self
-
-    def total(self) -> HarmonicSums:
-        """Return the weighted sums, with one row per group.
-
-        A ValueError is raised if there are more than `LARGEST_ROWS` groups.
-        """
-        total = HarmonicSums(self.n_features, self.degree)
-        if self.n_samples > LARGEST_ROWS:
-            raise ValueError(
-                f"exact sums have room for {LARGEST_ROWS:,} groups, and there are more"
-            )
-        terms = (
-            (size, [own.moments(degree) for degree in total.integers])
-            for size, own in self._sums.items()
-        )
-        parts = weighted_sums(terms, _spread(self.n_features, list(total.integers)))
-        for integers, part in zip(total.integers.values(), parts, strict=True):
-            integers += part.integers
-        total.n_samples = self.n_samples
-        return total
+    d, total = X.shape[1], HarmonicSums(X.shape[1], degree)
+    total.n_samples = len(X) if groups is None else groups.count
+    if total.n_samples > LARGEST_ROWS:
+        raise ValueError(f"exact sums have room for {LARGEST_ROWS:,} groups, and there are more")
+    sums = ((size, HarmonicSums(d, degree).add(rows)) for size, rows in by_size(groups, X))
+    terms = ((size, [own.moments(each) for each in own.integers]) for size, own in sums)
+    parts = weighted_sums(terms, _spread(d, list(total.integers)))
+    for integers, part in zip(total.integers.values(), parts, strict=True):
+        integers += part.integers
+    return total
 
 
 def _spread(n_features: int, degrees: Iterable[int]) -> float:

@@ -22,7 +22,7 @@ from privclust.privacy.noise import is_seeded, noise_source, unprotected_generat
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._moment_sketch import MomentSketch
 from privclust.sketches.moment_release import check_size, default_degree, measurement
-from privclust.sketches.moment_sums import GroupSums
+from privclust.sketches.moment_sums import group_sums
 from privclust.subspaces._subspace_clusterer import SubspaceClusterer
 from privclust.subspaces.moments._decoding import (
     DecodedSubspaces,
@@ -160,8 +160,8 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         degree = self._checked_degree(X.shape[1])
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
-        sums = GroupSums(X.shape[1], degree).add(X, records.groups)
-        exact, unit = MomentSketch.from_sums(sums.total()), unit_of(records.groups)
+        sums = group_sums(X, records.groups, degree)
+        exact, unit = MomentSketch.from_sums(sums), unit_of(records.groups)
         shares = [1.0 - ROUND_SHARE, ROUND_SHARE] if self.last_round else [1.0]
         relation, budget = self._relation(), (self.epsilon, self.delta)
         noises = [measurement(X.shape[1], degree, relation, *budget, share) for share in shares]
