@@ -8,7 +8,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
@@ -19,14 +19,14 @@ from privclust.core.hints import RandomState
 from privclust.core.validation import check_integer, check_option
 from privclust.privacy import Guarantee, Neighbours, NoisyCount, is_seeded, noise_source
 from privclust.privacy.budget import charge
-from privclust.privacy.groups import ROW, UNITS, unit_of
+from privclust.privacy.groups import ROW, UNITS
 from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import NoiseSource
 from privclust.records.streams import Source, chunks
 from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS, FeatureSums
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import SketchNoise
-from privclust.sketches._tables import SketchedTable, table_state
+from privclust.sketches._tables import SketchedTable, sums_of_table
 
 _MOST_NOISY = 2**31  # sums of fewer records are integers below 2^62 when noise is added
 _MASK_SEED_BITS = 64
@@ -264,15 +264,8 @@ class Sketch:
         n_features = FeatureSums(frequencies).frequencies.shape[0]
         if columns is not None and encoder is None and len(columns) != n_features:
             raise ValueError(f"there are {len(columns)} columns, the frequencies have {n_features}")
-        state, left_out = table_state(
-            source,
-            partial(FeatureSums, frequencies),
-            columns=columns,
-            encoder=encoder,
-            groups=groups,
-            n_threads=n_threads,
-        )
-        sums = FeatureSums.from_state(state, frequencies, unit=unit_of(groups))
+        how = {"columns": columns, "encoder": encoder, "groups": groups, "n_threads": n_threads}
+        sums, left_out = sums_of_table(source, frequencies, **how)
         table = None if encoder is None else SketchedTable(dict(encoder.columns), encoder.missing)
         return replace(cls.from_feature_sums(sums), left_out=left_out, table=table)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from privclust.privacy.groups import counted_rows
+from privclust.privacy.groups import counted_rows, unit_of
 from privclust.records.arrow import GroupedRows
 from privclust.records.tables import State, total
+from privclust.sketches._feature_sums import FeatureSums
 
 
 @dataclass(frozen=True)
@@ -78,30 +79,23 @@ def _plain(end: Any) -> float | str:
     return float(end) if isinstance(end, float | int | np.number) else str(end)
 
 
-def table_state(
-    source: Any,
-    new_sums: Callable[[], Any],
-    *,
-    encoder: Any,
-    groups: str | None,
-    **how: Any,
-) -> tuple[State, int | None]:
-    """Return the state of sums over a table, and the number of left-out records or None.
+def sums_of_table(
+    source: Any, frequencies: ArrayLike, *, encoder: Any, groups: str | None, **how: Any
+) -> tuple[FeatureSums, int | None]:
+    """Return the sums over a table, and the number of left-out records or None.
 
-    Arguments are those of `privclust.records.tables.total`. `new_sums` returns empty sums; it is
-    called in each thread.
+    Arguments are those of `privclust.records.tables.total`.
     """
-    state_of = partial(_state_of_rows, new_sums)
+
+    def state_of(parts: Iterable[np.ndarray | GroupedRows]) -> State:
+        sums, n_left_out = FeatureSums(frequencies), 0
+        for part in parts:
+            rows, groups_of_rows, n = counted_rows(part)
+            sums.add(sums.clipped(rows), groups_of_rows)
+            n_left_out += n
+        return {**sums.state(), "n_left_out": np.array([n_left_out])}
+
     state = total(source, state_of, encoder=encoder, groups=groups, **how)
-    n_left_out = int(state.pop("n_left_out")[0])
+    sums = FeatureSums.from_state(state, frequencies, unit=unit_of(groups))
     reads_all = groups is None and getattr(encoder, "missing", None) == "middle"
-    return state, None if reads_all else n_left_out
-
-
-def _state_of_rows(new_sums: Callable[[], Any], parts: Iterable[np.ndarray | GroupedRows]) -> State:
-    sums, n_left_out = new_sums(), 0
-    for part in parts:
-        rows, groups, n = counted_rows(part)
-        sums.add(sums.clipped(rows), groups)
-        n_left_out += n
-    return {**sums.state(), "n_left_out": np.array([n_left_out])}
+    return sums, None if reads_all else int(state["n_left_out"][0])
