@@ -49,7 +49,7 @@ from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, private_records
 from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import warn_of_noise
-from privclust.privacy.left_out import LeftOutCount, with_left_out
+from privclust.privacy.left_out import with_left_out
 from privclust.privacy.noise import unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._feature_sums import FeatureSums
@@ -433,10 +433,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         # a larger sketch in place of rounds has the same privacy loss
         rounds = self._budget.round_noises(self._round_share) if self._round_share else []
         promise = self._budget.composed(sums, pilots, rounds, self._leaks)
-        left_out = LeftOutCount.alongside(promise, records)
+        left_out = self._charged(promise, records, self._budget.source(self._rng))
         self._lines = left_out.lines()
-        charge(with_left_out(promise, self._lines))
-        self.left_out_ = left_out.release(self._budget.source(self._rng))
         if self._n_counted is not None:
             self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from privclust.core.hints import RandomState
-from privclust.kmeans.last_rounds import round_noise, state_round
+from privclust.kmeans.last_rounds import round_noise
 from privclust.privacy import Guarantee, Neighbours, noise_source
 from privclust.privacy.estimator import caveats_of_bounds
 from privclust.privacy.groups import ROW
@@ -18,6 +18,7 @@ from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._release import measurement, smaller_noise
 from privclust.sketches._sketch import Sketch
 
+_ROUND = "sums, counts and spreads of rows by cluster"
 _LARGE = "entries that are too large for phases count as the largest that are not"
 
 
@@ -93,12 +94,13 @@ class FitBudget:
         if self.epsilon is None or sums is None:
             caveats = ("no noise was asked for",)
             return Guarantee("none", self.relation, caveats=caveats, unit=self.unit)
-        others = [pilot.part("pilot") for pilot in pilots]
-        how = self.delta, self._seeded, self.unit
-        others += [state_round(noise, *how) for noise in rounds]
-        if leaks:
-            others.append(Guarantee("none", self.relation, caveats=leaks, unit=self.unit))
-        whole = sums.compose(*others)
-        if leaks:
-            return whole
-        return replace(whole, caveats=(*whole.caveats, *self.caveats, _LARGE))
+        whole = sums.compose(*(pilot.part("pilot") for pilot in pilots))
+        return Guarantee.of(
+            [*whole.releases, *(noise.statement(_ROUND, units="radii") for noise in rounds)],
+            "none" if leaks else whole.definition,
+            self.relation,
+            delta=whole.delta,
+            seeded=self._seeded,
+            caveats=(*whole.caveats, *(leaks or (*self.caveats, _LARGE))),
+            unit=self.unit,
+        )

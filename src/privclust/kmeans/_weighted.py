@@ -13,7 +13,6 @@ clustering algorithm: analysis and implementation", IEEE TPAMI 24(7), 2002.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,22 +20,6 @@ from privclust.core.compiled import kernel, part
 
 _BLOCK = 64  # points in a box
 _MAX_ITER, _TOLERANCE = 300, 1e-4  # most updates of a run; relative decrease that ends it
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Weighted points, and the corners of the boxes of their blocks."""
-
-    points: np.ndarray
-    weights: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-    @classmethod
-    def of(cls, points: np.ndarray, weights: np.ndarray) -> Blocks:
-        starts = np.arange(0, len(points), _BLOCK)
-        low, high = (f.reduceat(points, starts, axis=0) for f in (np.minimum, np.maximum))
-        return cls(points, weights, low, high)
 
 
 def weighted_kmeans(
@@ -48,24 +31,27 @@ def weighted_kmeans(
     stays where it is. Weights are positive. Any order of the points (n_points, d), at least one, is
     correct; one in which neighbours are successive is fast.
     """
-    blocks, best = Blocks.of(points, weights), (math.inf, points[:1])
+    blocks, best = _blocks(points, weights), (math.inf, points[:1])
     n_trials = 2 + int(math.log(n_clusters))
     for _ in range(n_init):
         centers = np.empty((n_clusters, points.shape[1]))
-        _start(*_arrays(blocks), rng.random((n_clusters, n_trials)), centers)
+        _start(*blocks, rng.random((n_clusters, n_trials)), centers)
         best = min(best, _run(blocks, centers), key=lambda run: run[0])
     return best[1]
 
 
-def _arrays(blocks):
-    return blocks.points, blocks.weights, blocks.low, blocks.high
+def _blocks(points: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return points, weights, and the low and the high corners of the boxes of their blocks."""
+    starts = np.arange(0, len(points), _BLOCK)
+    low, high = (f.reduceat(points, starts, axis=0) for f in (np.minimum, np.maximum))
+    return points, weights, low, high
 
 
-def _run(blocks: Blocks, centers: np.ndarray) -> tuple[float, np.ndarray]:
+def _run(blocks: tuple[np.ndarray, ...], centers: np.ndarray) -> tuple[float, np.ndarray]:
     before = math.inf
     for _ in range(_MAX_ITER):
         sums, masses = np.zeros(centers.shape), np.zeros(len(centers))
-        loss = float(_assign(*_arrays(blocks), centers, sums, masses))
+        loss = float(_assign(*blocks, centers, sums, masses))
         if before - loss <= _TOLERANCE * loss:
             break
         before, is_empty = loss, (masses == 0.0)[:, None]

@@ -40,13 +40,12 @@ from privclust.core.fixed_point import (
     rounded_term,
     side_by_side,
 )
-from privclust.privacy import Guarantee, Neighbours
-from privclust.privacy.groups import ROW, Groups, by_size, weighted_sums
+from privclust.privacy import Neighbours
+from privclust.privacy.groups import Groups, by_size, weighted_sums
 from privclust.privacy.measurements import Gaussian, analytic_gaussian_sigma
 from privclust.privacy.noise import NoiseSource
 from privclust.privacy.sensitivity import Sensitivity
 
-_NAME = "sums, counts and spreads of rows by cluster"
 # benchmarks/ablation.py measures the effect of these constants on the loss
 _KAPPA = 0.35  # weight of counts and of sums of v, relative to sums of u
 _MARGIN = 2.0**-16  # relative increase of the sensitivity that covers rounding
@@ -276,12 +275,3 @@ def round_noise(relation: str, epsilon: float, delta: float, share: float) -> Ga
     """Return the noise of a round at a share of a budget, as in `privclust.sketches.release`."""
     bound = sensitivity(Neighbours.of(relation))
     return Gaussian(bound, analytic_gaussian_sigma(bound, epsilon, delta) / math.sqrt(share))
-
-
-def state_round(noise: Gaussian, delta: float, seeded: bool, unit: str = ROW) -> Guarantee:
-    """Return the guarantee of a single round with this noise."""
-    line = noise.statement(_NAME, units="radii")
-    relation = noise.sensitivity.relation
-    return Guarantee.of(
-        [line], "approximate", relation, delta=float(delta), seeded=seeded, unit=unit
-    )

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privclust.kmeans import _weighted
-from privclust.kmeans._weighted import Blocks, weighted_kmeans
+from privclust.kmeans._weighted import weighted_kmeans
 
 
 def drawn_points(seed, n, d):
@@ -24,8 +24,7 @@ def test_a_pass_is_that_with_all_distances(seed, n, d, k):
     points, weights = drawn_points(seed, n, d)
     centers = np.random.default_rng(seed).integers(-8, 9, (k, d)).astype(float)
     sums, masses = np.zeros((k, d)), np.zeros(k)
-    blocks = _weighted._arrays(Blocks.of(points, weights))
-    loss = _weighted._assign(*blocks, centers, sums, masses)
+    loss = _weighted._assign(*_weighted._blocks(points, weights), centers, sums, masses)
     distances = ((points[:, None] - centers) ** 2).sum(axis=2)
     labels = distances.argmin(axis=1)
     assert loss == weights @ distances.min(axis=1)
@@ -59,7 +58,7 @@ def test_a_start_is_that_with_all_distances(seed, n, d, k):
     # multiples of 2^-20 keep the products with whole sums exact
     uniform = np.random.default_rng(seed).integers(0, 2**20, (k, 4)) / 2.0**20
     centers = np.empty((k, d))
-    _weighted._start(*_weighted._arrays(Blocks.of(points, weights)), uniform, centers)
+    _weighted._start(*_weighted._blocks(points, weights), uniform, centers)
     np.testing.assert_array_equal(centers, greedy_start(points, weights, uniform))
 
 
