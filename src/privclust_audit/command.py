@@ -194,13 +194,29 @@ def _check(args, data, neighbour) -> None:
 
 
 def _file(path: str) -> np.ndarray:
+    """Return the rows of a table, or of an array in a ``.npy`` file."""
     import numpy as np
 
+    from privclust.core.files import why_unreadable
+    from privclust.records.arrow import RowReader
     from privclust.records.streams import chunks
+    from privclust.records.table_files import TextFile, open_table, worded
 
-    stream = chunks(path)
-    records = list(stream)
-    return np.concatenate(records) if records else np.zeros((0, stream.n_features))
+    if path.endswith(".npy"):
+        if reason := why_unreadable(path):
+            raise ValueError(f"{path}: {reason}")
+        with worded(path):  # NumPy's own message may suggest to trust the file
+            rows = np.load(path, allow_pickle=False)
+    else:
+        table = open_table(path)
+        with worded(path):
+            if isinstance(table, TextFile):
+                table.check_header(None)
+            reader = RowReader(None).for_schema(table.schema)
+            parts = map(reader.rows, table.batches(reader.columns))
+            rows = np.concatenate([np.empty((0, len(reader.columns)), reader.dtype), *parts])
+    stream = chunks(rows, path)
+    return np.concatenate([rows[:0], *stream])
 
 
 def _callable(name: str, signature: str, n_arguments: int) -> Callable:

@@ -200,12 +200,12 @@ def secret_files():
 def test_cells_in_messages(run):
     for name in secret_files():
         *_, err = run("cluster", name, *CLUSTER, "--force")
-        messages = [err]
-        for read in (Sketch.of, Sketch.of_table):
-            try:
-                read(name, FREQUENCIES)
-            except (ValueError, FileNotFoundError) as error:
-                messages.append(str(error))
+        *_, of_audit = run("audit", "operator:add", "--epsilon", "1", "--data", name, name)
+        messages = [err, of_audit]
+        try:
+            Sketch.of_table(name, FREQUENCIES)
+        except (ValueError, FileNotFoundError) as error:
+            messages.append(str(error))
         for part in (*SECRET.split(), "Ma", "pickle", "Traceback"):
             assert not any(part in message for message in messages), messages
 

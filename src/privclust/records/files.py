@@ -13,14 +13,12 @@ COMPRESSIONS = (".gz", ".bz2", ".xz")
 """Suffixes of compressed texts that are read as well."""
 TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".parq", ".pq")
-HDF5 = (".h5", ".hdf5", ".hdf")
-NPY = (".npy",)
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
-_KINDS = {"text": TEXT, "parquet": PARQUET, "hdf5": HDF5, "npy": NPY}
+_KINDS = {"text": TEXT, "parquet": PARQUET}
 
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
-    """Return the kind of a file by its suffix: "text", "parquet", "hdf5", "npy", or "".
+    """Return the kind of a file by its suffix: "text", "parquet" or "".
 
     Raises
     ------
@@ -39,11 +37,6 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
             "Excel by File, Save As, CSV UTF-8"
         )
     return next((kind for kind, suffixes in _KINDS.items() if suffix in suffixes), "")
-
-
-def known_suffixes(*kinds: str) -> str:
-    """Return the suffixes of some kinds of files, for a message."""
-    return ", ".join(suffix for kind in kinds for suffix in _KINDS[kind])
 
 
 def delimiter_of(path: str | os.PathLike[str], given: str | None) -> str:

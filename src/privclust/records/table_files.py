@@ -25,12 +25,11 @@ from typing import Any
 
 from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
-from privclust.core.printable import excerpt
 from privclust.records.arrow import check_columns
 from privclust.records.cells import number
 from privclust.records.columns import Column, check_kind, column_of, column_of_texts, kind_of_arrow
 from privclust.records.errors import ReadingError
-from privclust.records.files import delimiter_of, kind_of_file, known_suffixes
+from privclust.records.files import PARQUET, TEXT, delimiter_of, kind_of_file
 from privclust.records.notation import USUAL, Notation
 
 _ROWS = 1 << 16  # rows read at a time
@@ -123,8 +122,8 @@ def open_table(
         If there is no such file.
     """
     kind = kind_of_file(path)
-    if kind not in _KINDS:
-        raise ReadingError(f"{path}: a table must be a file {known_suffixes(*_KINDS)}")
+    if not kind:
+        raise ReadingError(f"{path}: a table must be a file {', '.join([*TEXT, *PARQUET])}")
     if reason := why_unreadable(path):
         raise (FileNotFoundError if reason == NO_SUCH_FILE else ReadingError)(f"{path}: {reason}")
     with worded(path):
@@ -278,7 +277,6 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".bz2": bz2.open,
     ".xz": lzma.open,
 }
-_KINDS = ("text", "parquet")
 
 
 @contextmanager
@@ -303,9 +301,7 @@ def _worded(path: str | os.PathLike[str], error: Exception) -> Exception:
     text = str(error)
     if isinstance(error, ReadingError):
         return ReadingError(text if text.startswith(f"{path}: ") else f"{path}: {text}")
-    if kind_of_file(path) == "hdf5":  # its library mentions only the file's structure
-        reason = excerpt((text.strip() or type(error).__name__).splitlines()[0])
-    elif isinstance(error, UnicodeError):
+    if isinstance(error, UnicodeError):
         reason = "it is no text in the encoding that is declared (--encoding)"
     else:
         reason = getattr(error, "strerror", None) or f"it is damaged: {type(error).__name__}"

@@ -149,8 +149,8 @@ class Sketch:
 
         Parameters
         ----------
-        source : array_like, path or iterable of chunks
-            Any source that `privclust.records.streams.chunks` reads.
+        source : array_like or iterable of chunks
+            Any source that `privclust.records.streams.chunks` reads; of files see `of_table`.
         frequencies : array_like of shape (n_features, m)
         groups : array_like of shape (n_samples,) or None
             Label of the group of each row, such as a person, in the order of the source. A group is
@@ -174,8 +174,6 @@ class Sketch:
         ------
         ValueError
             If an argument is not as described, or the source cannot be read.
-        FileNotFoundError
-            If there is no such file.
         """
         sums = FeatureSums(
             frequencies,

@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 
 from privclust.preprocessing import TableEncoder
-from privclust.records import streams
 from privclust.records.errors import ReadingError
 from privclust.records.files import files_of
-from privclust.records.streams import chunks
 from privclust.records.table_files import open_table
 
 pa = pytest.importorskip("pyarrow")
@@ -45,16 +43,12 @@ def coordinates(path):
 def test_a_table_is_the_same_in_every_kind_of_file(kind, tmp_path):
     path = written(tmp_path / f"t.{kind}")
     np.testing.assert_array_equal(coordinates(path), ENCODER.transform(FRAME))
-    whole = written(tmp_path / f"w.{kind}", FRAME.fillna(50.0))
-    rows = np.vstack(list(chunks(whole)))
-    np.testing.assert_array_equal(rows, FRAME.fillna(50.0).to_numpy())
 
 
-@pytest.mark.parametrize("read", [open_table, chunks])
-def test_a_spreadsheet_is_refused_by_a_word_on_what_to_do(read, tmp_path):
+def test_a_spreadsheet_is_refused_by_a_word_on_what_to_do(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(b"PK")
     with pytest.raises(ReadingError, match="is a spreadsheet; save the sheet as CSV"):
-        read(tmp_path / "t.xlsx")
+        open_table(tmp_path / "t.xlsx")
 
 
 def test_links_to_folders_are_followed_once(tmp_path):
@@ -108,9 +102,7 @@ def test_nested_columns_are_refused_as_a_type():
         TableEncoder({"c": ["a", "b"]}).transform(pa.table({"c": [["a"], ["b"]]}))
 
 
-def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(
-    tmp_path, monkeypatch
-):
+def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(tmp_path):
     class Names(tuple):
         n_searches = 0
 
@@ -125,10 +117,9 @@ def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(
     path = wide_text(tmp_path, 5_000, 40)
     table = open_table(path)
     table.names = Names(table.names)
-    monkeypatch.setattr(streams, "open_table", lambda path: table)
-    pieces = list(streams.chunks(path))
-    assert sum(map(len, pieces)) == 40
-    assert len(list(table.batches(table.names))) <= 3
+    parts = list(table.batches(table.names))
+    assert sum(map(len, parts)) == 40
+    assert len(parts) <= 3
     assert Names.n_searches == 0
 
 
