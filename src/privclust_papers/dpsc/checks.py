@@ -24,10 +24,8 @@ def circle_trial(
 
     The point has ``n_points``, which the paper does not state. Nothing is random.
     """
-    pair = circle_instability(point["n_points"])
-    names = ("added", "subspaces", "costs", "distance")
-    extra = {name: np.asarray(getattr(pair, name)) for name in names}
-    return TrialData(pair.points, None, "computed", extra=extra)
+    points, extra = circle_instability(point["n_points"])
+    return TrialData(points, None, "computed", extra=extra)
 
 
 def fit_circle(

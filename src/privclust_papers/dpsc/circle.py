@@ -10,25 +10,10 @@ each with a cost from prefix sums.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.metrics.subspaces import wasserstein_distance
-
-_BLOCK_ENTRIES = 1 << 20  # arcs compared at once
-
-
-@dataclass(frozen=True)
-class CircleInstability:
-    """Two data sets that differ in one row, and their best lines."""
-
-    points: np.ndarray  # (n_points, 2): common points, evenly spaced on the unit circle
-    added: np.ndarray  # (2, 2): the differing row of the first and of the second set
-    subspaces: np.ndarray  # (2, 2, 2, 1): the best two lines of each set
-    costs: tuple[float, float]  # their costs, eq. (3)
-    distance: float  # Wasserstein distance of the two optima, eq. (2)
 
 
 def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
@@ -36,8 +21,8 @@ def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
 
     The result is the global minimum of eq. (3) of Y. Wang, Y.-X. Wang and A. Singh, "Differentially
     private subspace clustering", NIPS 2015, with d = 2, k = 2, q = 1, over all partitions into two
-    arcs, in O(n^2) time. Lines are unit vectors (2, 2, 1); of several optima the first is returned.
-    The cost is the mean squared distance to the nearer line.
+    arcs. Time and memory are O(n^2). Lines are unit vectors (2, 2, 1); of several optima the first
+    is returned. The cost is the mean squared distance to the nearer line.
     """
     X = np.asarray(X, dtype=np.float64)
     largest = np.abs(X).max() or 1.0
@@ -54,8 +39,8 @@ def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     return lines[:, :, None], float(lost.mean() * largest**2)
 
 
-def circle_instability(n_points: int = 16) -> CircleInstability:
-    r"""Return the change of the optimum by one row, for evenly spaced points (Figure 1).
+def circle_instability(n_points: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    r"""Return evenly spaced points, and the change of the optimum by one more row (Figure 1).
 
     The points lie on N evenly spaced lines (N = n_points, or half of an even n_points). Turning
     two perpendicular lines by :math:`\pi / N` does not change their cost, so that one more row
@@ -65,7 +50,10 @@ def circle_instability(n_points: int = 16) -> CircleInstability:
     is a multiple of 8, and in the limit of many points. The diameter of the space is 2. The local
     sensitivity to a replaced row is thus of order 1 for every n.
 
-    The paper does not state its number of points; there must be 5 or more.
+    The paper does not state its number of points; there must be 5 or more. Returns the points
+    (n_points, 2); and of the two data sets ``added`` (2, 2), the differing row, ``subspaces``
+    (2, 2, 2, 1), the best two lines, ``costs`` (2,), their costs by eq. (3), and ``distance``, the
+    Wasserstein distance of the two optima, eq. (2).
     """
     angles = 2.0 * np.pi * np.arange(n_points) / n_points
     points = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -77,29 +65,20 @@ def circle_instability(n_points: int = 16) -> CircleInstability:
     added = np.column_stack([np.cos(where), np.sin(where)])
     optima = [circle_optimum(np.vstack([points, row])) for row in added]
     lines = np.stack([bases for bases, _ in optima])
-    return CircleInstability(
-        points=points,
-        added=added,
-        subspaces=lines,
-        costs=(optima[0][1], optima[1][1]),
-        distance=wasserstein_distance(*lines),
-    )
+    return points, {
+        "added": added,
+        "subspaces": lines,
+        "costs": np.array([cost for _, cost in optima]),
+        "distance": np.asarray(wasserstein_distance(*lines)),
+    }
 
 
 def _best_arc(sums):
     """Return begin and end of the arc that maximises the total h of arc and complement."""
-    n = len(sums) - 1
-    largest, ends = -np.inf, (0, 0)
-    for begin in range(0, n, size := max(1, _BLOCK_ENTRIES // n)):
-        starts = np.arange(begin, min(begin + size, n))
-        arcs = sums[None, :] - sums[starts, None]
-        masses = np.abs(arcs) + np.abs(sums[-1] - arcs)
-        masses[np.arange(n + 1) < starts[:, None]] = -np.inf
-        flat = int(masses.argmax())
-        if masses.flat[flat] > largest:
-            largest = masses.flat[flat]
-            ends = (int(starts[flat // (n + 1)]), flat % (n + 1))
-    return ends
+    arcs = sums[None, :] - sums[:-1, None]
+    masses = np.abs(arcs) + np.abs(sums[-1] - arcs)
+    masses[np.tri(*masses.shape, -1, dtype=bool)] = -np.inf  # ends before its begin
+    return np.unravel_index(masses.argmax(), masses.shape)
 
 
 def _line(doubled):

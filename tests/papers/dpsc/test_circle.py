@@ -74,29 +74,29 @@ def test_degenerate_rows():
 @pytest.mark.parametrize("n", [5, 6, 7, 8, 9, 12, 16, 17, 24, 31, 40, 64, 100])
 def test_one_row_turns_both_lines(n):
     """Each optimum has a line through its own row; the distance has a closed form."""
-    found = circle_instability(n)
+    points, found = circle_instability(n)
     n_lines = n // 2 if n % 2 == 0 else n
     turn = math.pi * round(n_lines / 4) / n_lines
     expected = 2 * math.sin(min(turn, math.pi / 2 - turn))
-    assert found.distance == pytest.approx(expected)
-    assert found.distance >= 1 - 1e-12
+    assert found["distance"] == pytest.approx(expected)
+    assert found["distance"] >= 1 - 1e-12
     if n % 8 == 0:
-        assert found.distance == pytest.approx(math.sqrt(2))
-    assert found.costs[0] == pytest.approx(found.costs[1])
-    for row, lines, cost in zip(found.added, found.subspaces, found.costs, strict=True):
-        X = np.vstack([found.points, row])
+        assert found["distance"] == pytest.approx(math.sqrt(2))
+    assert found["costs"][0] == pytest.approx(found["costs"][1])
+    for row, lines, cost in zip(found["added"], found["subspaces"], found["costs"], strict=True):
+        X = np.vstack([points, row])
         np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
         angle = math.atan2(row[1], row[0])
         assert wasserstein_distance(lines, lines_at(angle, angle + math.pi / 2)) < 1e-7
         assert subspace_cost(X, lines) == pytest.approx(cost)
     # each is worse on the other's rows: the optimum does flip
     for i in (0, 1):
-        X = np.vstack([found.points, found.added[i]])
-        assert subspace_cost(X, found.subspaces[1 - i]) > found.costs[i] + 1e-5
+        X = np.vstack([points, found["added"][i]])
+        assert subspace_cost(X, found["subspaces"][1 - i]) > found["costs"][i] + 1e-5
 
 
 def test_without_the_added_row_both_are_optimal():
-    found = circle_instability(16)
-    cost = circle_optimum(found.points)[1]
-    for lines in found.subspaces:
-        assert subspace_cost(found.points, lines) == pytest.approx(cost)
+    points, found = circle_instability(16)
+    cost = circle_optimum(points)[1]
+    for lines in found["subspaces"]:
+        assert subspace_cost(points, lines) == pytest.approx(cost)
