@@ -54,13 +54,11 @@ def density_ratio(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarra
 def dp_sniper(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:
     """Attack a fault and its twin by DP-Sniper's method."""
     fault, rng = data.extra["fault"], streams.get("noise")
-    result, of_twin = (
+    (bound, n_runs), (of_twin, _) = (
         sniper(mechanism, fault.data, fault.neighbour, _runs(data, SNIPER_RUNS), rng)
         for mechanism in (fault.mechanism, fault.twin)
     )
-    bound = result.epsilon_lower_bound
-    twin_found = of_twin.epsilon_lower_bound > fault.epsilon
-    return _outputs(fault, bound > fault.epsilon, bound, result.n_runs, twin_found)
+    return _outputs(fault, bound > fault.epsilon, bound, n_runs, of_twin > fault.epsilon)
 
 
 def looked_inside(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarray]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -27,14 +26,6 @@ LEAST_PROBABILITY = 0.01
 _SHARES = (0.1, 0.1, 0.1)  # of the runs, for training, threshold and choice of the order
 _CHUNK = 100_000
 _ALPHABET = 6  # largest number of values of an entry with a flag for each
-
-
-@dataclass(frozen=True)
-class SniperResult:
-    """A lower bound on epsilon at 95 % confidence, and the number of runs on both data sets."""
-
-    epsilon_lower_bound: float
-    n_runs: int
 
 
 class _Features:
@@ -95,11 +86,11 @@ class _Attack:
         return int(((scores > self._threshold) | by_coin).sum())
 
 
-def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) -> SniperResult:
+def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) -> tuple[float, int]:
     """Attack a mechanism with `many` on a pair of neighbours, and bound epsilon at delta = 0.
 
     30 % of `n_runs` on each data set are for the attacks, half in each order of the pair, and 70 %
-    for the bound.
+    for the bound. Returns the bound at 95 % confidence, and the number of runs on both data sets.
     """
     pairs = [(data, neighbour), (neighbour, data)]
     attacks = [_Attack(mechanism, *pair, n_runs / 2, rng) for pair in pairs]
@@ -109,4 +100,4 @@ def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) ->
     low = stats.beta.ppf(0.025, hits, n_final - hits + 1) if hits else 0.0
     high = stats.beta.ppf(0.975, others + 1, n_final - others) if others < n_final else 1.0
     bound = math.log(low / high) if low > high else 0.0
-    return SniperResult(bound, sum(attack.n_runs for attack in attacks) + 2 * n_final)
+    return bound, sum(attack.n_runs for attack in attacks) + 2 * n_final

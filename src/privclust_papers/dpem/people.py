@@ -6,8 +6,6 @@ Maximization", Section 6 and Figure 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -28,23 +26,14 @@ _REGION_SPREAD = 0.3  # in degrees, of the far people
 _FAR_REGION = (7.0, 51.4)  # North Rhine-Westphalia
 
 
-@dataclass(frozen=True)
-class _Town:
-    """A town: longitude and latitude, spread in degrees, number and category of its people."""
-
-    center: tuple[float, float]
-    spread: float
-    n_people: int
-    category: int
-
-
+# longitude and latitude of a town, its spread in degrees, number and category of its people
 _TOWNS = (
-    _Town((8.47, 49.49), 0.12, 20, 0),  # Mannheim
-    _Town((8.40, 49.01), 0.12, 16, 0),  # Karlsruhe
-    _Town((7.85, 48.00), 0.12, 17, 0),  # Freiburg
-    _Town((9.18, 48.78), 0.15, 28, 2),  # Stuttgart
-    _Town((9.99, 48.40), 0.12, 14, 2),  # Ulm
-    _Town((9.22, 49.14), 0.10, 8, 2),  # Heilbronn
+    ((8.47, 49.49), 0.12, 20, 0),  # Mannheim
+    ((8.40, 49.01), 0.12, 16, 0),  # Karlsruhe
+    ((7.85, 48.00), 0.12, 17, 0),  # Freiburg
+    ((9.18, 48.78), 0.15, 28, 2),  # Stuttgart
+    ((9.99, 48.40), 0.12, 14, 2),  # Ulm
+    ((9.22, 49.14), 0.10, 8, 2),  # Heilbronn
 )
 
 
@@ -73,11 +62,11 @@ def map_points(
         Index into `CATEGORIES`.
     far : ndarray of shape (n_copies,), int64
     """
-    places = (*_TOWNS, _Town(_FAR_REGION, _REGION_SPREAD, 1, CATEGORIES.index("married")))
-    counts = [n_copies * place.n_people for place in places]
-    centers = np.repeat([place.center for place in places], counts, axis=0)
-    spreads = np.repeat([place.spread for place in places], counts)
-    labels = np.repeat([place.category for place in places], counts)
+    places = (*_TOWNS, (_FAR_REGION, _REGION_SPREAD, 1, CATEGORIES.index("married")))
+    towns, extents, numbers, categories = zip(*places, strict=True)
+    counts = n_copies * np.array(numbers)
+    centers = np.repeat(towns, counts, axis=0)
+    spreads, labels = np.repeat(extents, counts), np.repeat(categories, counts)
     points = centers + spreads[:, None] * rng.standard_normal(centers.shape)
     order = rng.permutation(len(points))
     return points[order], labels[order], np.flatnonzero(order >= len(points) - n_copies)
