@@ -15,7 +15,6 @@ from privclust.privacy.sensitivity import Neighbours
 from privclust_audit.inside._recorder import RecordedRelease
 
 _SLIGHT = 1e-5  # relative excess of the bound that six digits do not show
-_STEPS_TO_REPLACE = 2
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,8 @@ def change_of(
         return _of_smooth(first, second)
     if sensitivity.norm == "trace":
         return Change()
-    steps = _steps(sensitivity.relation, relation)
+    is_both = sensitivity.relation is Neighbours.ADD_REMOVE and relation is Neighbours.REPLACE_ONE
+    steps = 2 if is_both else 1  # to replace a row is to remove one and to add one
     bound = steps * Fraction(sensitivity.value)
     moved = _moved(first, second)
     length = math.hypot(*map(float, moved))
@@ -126,12 +126,6 @@ def _parts(value):
     if array.dtype.kind == "c":
         return np.stack([array.real, array.imag], axis=-1).astype(np.float64)
     return array.astype(np.float64)
-
-
-def _steps(stated, asked):
-    """Return the distance of the neighbours in steps of a sensitivity."""
-    is_two = stated is Neighbours.ADD_REMOVE and asked is Neighbours.REPLACE_ONE
-    return _STEPS_TO_REPLACE if is_two else 1
 
 
 def _of_smooth(first, second):

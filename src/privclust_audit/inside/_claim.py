@@ -53,7 +53,8 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
     changes = [units_moved(one, other) for one, other in pairs]
     moved = [np.abs(each[each != 0.0]) for each in changes]
     names = {one.mechanism for (one, _), each in zip(pairs, moved, strict=True) if each.size}
-    told = all(_comes_out(one, output) for one, _ in pairs)
+    found = set(_numbers(output))
+    told = all(number in found for one, _ in pairs for number in _numbers(one.released))
     if not names:
         return Cost(epsilon=0.0)
     if any(not np.isfinite(each).all() for each in moved):
@@ -102,11 +103,6 @@ def known_noise(
             return
         if one.noise is not None and np.size(one.noise) and np.array_equal(one.noise, other.noise):
             yield one
-
-
-def _comes_out(release: RecordedRelease, output: Any) -> bool:
-    found = set(_numbers(output))
-    return all(number in found for number in _numbers(release.released))
 
 
 def _numbers(output: Any) -> Iterator[bytes]:

@@ -32,9 +32,8 @@ from privclust_audit.inside._recorder import (
 from privclust_audit.inside._stated import differing_lines, larger_losses
 from privclust_audit.inside._subject import fit_of, takes_generator
 
-CONTROL_FLOW, SENSITIVITY, PRICE = "control flow", "sensitivity", "price"
-OUTPUT, EXCEPTION, GUARANTEE = "output", "exception", "guarantee"
-NOISE, CLAIM = "noise", "claim"
+CONTROL_FLOW, OUTPUT, EXCEPTION = "control flow", "output", "exception"
+GUARANTEE, NOISE, CLAIM = "guarantee", "noise", "claim"
 VIOLATED, NOTHING_FOUND, CANNOT_TELL = "violated", "nothing found", "cannot tell"
 NOT_LOOKED_INTO = "not looked into"
 _MOST_PATHS = 3  # most paths that a message names

@@ -152,7 +152,8 @@ def excess_scale(axis: Axes, table: pd.DataFrame) -> None:
     lowest, highest = (shown.min(), shown.max()) if len(shown) else (0.01, 1.0)
     ticks = [tick for tick in _EXCESS_TICKS if lowest / 1.6 <= tick <= highest * 1.6]
     axis.set_yscale("log")
-    _set_ticks(axis.yaxis, ticks or [lowest, highest], FuncFormatter(_excess_tick))
+    in_relative_sse = FuncFormatter(lambda value, _: f"{1.0 + value:.5g}")
+    _set_ticks(axis.yaxis, ticks or [lowest, highest], in_relative_sse)
     axis.set_ylim(lowest / 1.6, highest * 1.6)
 
 
@@ -160,10 +161,6 @@ def cut_note(table: pd.DataFrame) -> str:
     """Return a note if curves leave a panel of relative SSE, else an empty text."""
     cut = (table["median"] > _LARGEST_SSE).any()
     return f" Curves above {_LARGEST_SSE:g} leave the panel." if cut else ""
-
-
-def _excess_tick(value: float, _: int) -> str:
-    return f"{1.0 + value:.5g}"
 
 
 def heat_map(axis: Axes, table: pd.DataFrame) -> ScalarMappable:

@@ -69,9 +69,7 @@ def _row(path, number, line):
         fields = [fields[-1], *fields[:-1]]
     letter, numbers = fields[0], fields[1:]
     is_letter = len(letter) == 1 and b"A" <= letter <= b"Z"
-    if not is_letter or len(numbers) != N_FEATURES or not all(n.isdigit() for n in numbers):
+    are_numbers = all(value.isdigit() and int(value) <= _LARGEST for value in numbers)
+    if not is_letter or len(numbers) != N_FEATURES or not are_numbers:
         raise wrong_line(path, number, line, _EXPECTED)
-    values = [int(value) for value in numbers]
-    if max(values) > _LARGEST:
-        raise wrong_line(path, number, line, _EXPECTED)
-    return [letter[0] - ord("A"), *values]
+    return [letter[0] - ord("A"), *map(int, numbers)]

@@ -239,9 +239,7 @@ def compare_margins(
     rows = []
     for entry in printed.to_dict("records"):
         part = trials.get(entry["experiment"])
-        tops = printed[printed["method"] == method]
-        same = [key for key in _KEYS if key != "method"]
-        top = tops[(tops[same] == [entry[key] for key in same]).all(axis=1)]
+        top = _in_the_same_place(printed[printed["method"] == method], entry)
         is_margin = entry["statistic"] == "mean" and entry["method"] != method and len(top)
         if not is_margin or part is None or not {entry["method"], method} <= set(part["method"]):
             rows.append({})
@@ -280,9 +278,14 @@ def _rounding(value: str) -> float:
     return 0.5 * 10.0 ** -decimals(value)
 
 
+def _in_the_same_place(printed: pd.DataFrame, entry: dict[str, Any]) -> pd.DataFrame:
+    """Return the numbers of all methods that differ from an entry at most in the method."""
+    same = [key for key in _KEYS if key != "method"]
+    return printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
+
+
 def _printed_for_others(printed: pd.DataFrame, entry: dict[str, Any]) -> list[str]:
     """Return the unequal numbers printed for other methods in the same place."""
-    same = [key for key in _KEYS if key != "method"]
-    rows = printed[(printed[same] == [entry[key] for key in same]).all(axis=1)]
+    rows = _in_the_same_place(printed, entry)
     values = rows.loc[rows["method"] != entry["method"], "value"].astype(str)
     return [value for value in values if value not in ("nan", str(entry["value"]))]

@@ -10,8 +10,7 @@ import numpy as np
 from privclust.core.lloyd import nearest_center
 from privclust.core.second_moments import in_units, second_moments, unit
 from privclust.embedding import SMLQ, PrivateMail, PrivateRandomProjection, search_sensitivity
-from privclust.kmeans import DPLloyd, Grid
-from privclust.kmeans import last_rounds as last_rounds
+from privclust.kmeans import DPLloyd, Grid, last_rounds
 from privclust.mixtures import MixtureParameters, responsibilities
 from privclust.privacy import Neighbours
 from privclust.privacy.bounds import declared_box
@@ -38,11 +37,6 @@ from privclust_papers.audit.cases.audit_case import N_PUBLIC, Claim, public_feat
 _LARGEST_NORM = 1.0 - 1e-12  # a norm within the unit ball despite rounding
 _ADD_REMOVE = "add_remove"
 _CHANGES = {"replace_one": replace_one, _ADD_REMOVE: add_remove}
-
-
-def _in_ball(row):
-    row = np.asarray(row, dtype=float)
-    return _LARGEST_NORM * row / max(float(np.linalg.norm(row)), 1.0)
 
 
 class SensitivityCase(Claim):
@@ -75,7 +69,8 @@ class SensitivityCase(Claim):
 
     def project(self, row):
         """Return the nearest row of the domain."""
-        return _in_ball(row)
+        row = np.asarray(row, dtype=float)
+        return _LARGEST_NORM * row / max(float(np.linalg.norm(row)), 1.0)
 
 
 class Moments(SensitivityCase):

@@ -27,6 +27,8 @@ PAIRS = {
 are best with and without the record, which changes the speed at which two lines that start close
 together separate."""
 
+_exact_lines = lru_cache(maxsize=16)(ExactLines)
+
 
 class LinesAfterSweeps(AuditCase):
     """Two lines after some sweeps of the Gibbs sampler; see `PAIRS`.
@@ -55,7 +57,7 @@ class LinesAfterSweeps(AuditCase):
                 model = KPlanes(2, n_init=20, random_state=0).fit(rows)
                 init, at = model.labels_, tuple(_angles(model.subspaces_[..., 0]))
             self._starts[rows.tobytes()] = init
-            self._exact.append(_lines(directions, counts, self.epsilon, at))
+            self._exact.append(_exact_lines(directions, counts, self.epsilon, at))
         self.statistic = vectorised("likelihood_ratio", self._ratios)
 
     def __call__(self, data, rng):
@@ -75,11 +77,6 @@ class LinesAfterSweeps(AuditCase):
         first, second = self.laws(self._n_sweeps)
         places = np.asarray(outputs, dtype=float).T * (size / math.pi)
         return map_coordinates(np.log(first) - np.log(second), places, order=1, mode="grid-wrap")
-
-
-@lru_cache(maxsize=16)
-def _lines(directions, counts, epsilon, start):
-    return ExactLines(directions, counts, epsilon, start)
 
 
 def _angles(vectors):
