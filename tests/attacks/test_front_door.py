@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privclust.command import _cluster_command, main
+from privclust.command import _clustering, main
 from privclust.core.fixed_point import FixedPoint
 from privclust.embedding import PrivatePCA
 from privclust.kmeans import CompressiveKMeans, DPLloyd, EUGkM, PrivateKMeans, TreeKMeans
@@ -271,13 +271,13 @@ LINES = ["0.7,0.7,v", "-1,1,v", "1e999,-5,v", ",0.5,v", "x,y,v", '"",,', "0.1", 
 @pytest.mark.parametrize("of_persons", [False, True])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_one_line_of_a_table_in_the_plane(relation, of_persons, tmp_path, monkeypatch):
-    stated, total = [], _cluster_command._total
+    stated, total = [], _clustering._total
 
     def kept(folder, encoder, found, others, *rest):
         assert isinstance(found[0], TreeKMeans)
         stated.append(total(found[0], others))
 
-    monkeypatch.setattr(_cluster_command, "_write", kept)
+    monkeypatch.setattr(_clustering, "_write", kept)
     options = ["--bounds", "a=-1:1,b=-1:1", "--clusters", "2", "--epsilon", "1", "--delta", "1e-6"]
     options += ["--neighbours", relation, *(["--groups", "who"] if of_persons else [])]
 

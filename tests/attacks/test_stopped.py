@@ -46,7 +46,7 @@ def spent():
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(
     "place",
-    ["report.missing.missing_remarks"]
+    ["command._clustering.missing_remarks"]
     + [f"report.written.{name}" for name in ("picture", "_report", "write_text")],
 )
 def test_stopped_while_files_are_written(table, monkeypatch, capsys, number, code, place):

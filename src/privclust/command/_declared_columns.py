@@ -76,6 +76,7 @@ def add_declarations(add) -> None:
     add(
         "--missing",
         choices=("drop", "middle"),
+        default="drop",
         help="rows with a missing or unreadable entry: 'drop', the default, leaves them out and "
         f"spends {MISSING_SHARE:.0%}% of the budget on noisy counts of these by column; 'middle' "
         "replaces the entry by the middle of the column's bounds",

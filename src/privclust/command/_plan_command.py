@@ -47,6 +47,7 @@ def add_to(commands) -> None:
     add(
         "--separation",
         type=positive_number,
+        default=1.5,
         metavar="S",
         help="distance between clusters; default: 1.5; below 1 they overlap",
     )
@@ -100,7 +101,6 @@ def _planned(args, epsilon, shape, advance):
         settings["accounting"] = "pld"
     if args.method == "EUGkM":
         delta = 0.0  # a row is in one cell: Laplace noise is the smaller one
-    optional = {name: getattr(args, name) for name in ("separation", "smallest")}
     return plan(
         args.n,
         args.features,
@@ -108,10 +108,11 @@ def _planned(args, epsilon, shape, advance):
         epsilon,
         delta,
         neighbours=args.neighbours,
+        separation=args.separation,
+        smallest=args.smallest,
         shape=shape,
         estimator=getattr(privclust.kmeans, args.method)(**settings),
         n_trials=args.trials,
         random_state=args.seed,
         progress=advance,
-        **{name: value for name, value in optional.items() if value is not None},
     )

@@ -186,7 +186,7 @@ def test_counts_that_cannot_be_had_lose_no_cluster(table, tmp_path, capsys, monk
     def fails(*_, **__):
         raise ValueError("no noise")
 
-    monkeypatch.setattr("privclust.preprocessing.missing_counts", fails)
+    monkeypatch.setattr("privclust.command._clustering.missing_counts", fails)
     assert run(table, *DECLARED, *PRIVACY, "--clusters", 2, "-o", tmp_path / "out") == 0
     assert "no counts of missing entries: no noise" in capsys.readouterr().err
     assert len(centers(tmp_path / "out")) == 2
