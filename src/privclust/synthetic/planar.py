@@ -7,40 +7,21 @@ Maximization", Section 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from privclust.core.validation import check_integer, check_option
 
-
-class Geometry(NamedTuple):
-    """Three isotropic Gaussians in the unit disc.
-
-    Attributes
-    ----------
-    means : tuple of three (float, float)
-        Their means before truncation to the disc.
-    standard_deviations : tuple of three floats
-        Standard deviation of each coordinate, > 0.
-    weights : tuple of three floats
-        Their shares, which sum to 1.
-    """
-
-    means: tuple[tuple[float, float], ...]
-    standard_deviations: tuple[float, ...]
-    weights: tuple[float, ...]
-
-
-GEOMETRIES: Mapping[str, Geometry] = {
-    name: Geometry(means, standard_deviations=(0.1, 0.12, 0.08), weights=(1 / 3,) * 3)
-    for name, means in (
-        ("apart", ((0.4, 0.35), (-0.45, 0.15), (0.05, -0.45))),
-        ("close", ((0.2, 0.175), (-0.225, 0.075), (0.025, -0.225))),
-    )
+MEANS: Mapping[str, tuple[tuple[float, float], ...]] = {
+    "apart": ((0.4, 0.35), (-0.45, 0.15), (0.05, -0.45)),
+    "close": ((0.2, 0.175), (-0.225, 0.075), (0.025, -0.225)),
 }
-"""The paper gives no numbers: ``"apart"`` is this project's choice; ``"close"`` has the means at
-half the distance, to show the effect of this choice."""
+"""Means before truncation to the disc, by geometry. The paper gives no numbers: ``"apart"`` is this
+project's choice; ``"close"`` has them at half the distance, to show the effect of this choice."""
+STANDARD_DEVIATIONS = (0.1, 0.12, 0.08)
+"""Standard deviation of each coordinate of a Gaussian."""
+WEIGHTS = (1 / 3,) * 3
+"""Shares of the Gaussians."""
 
 
 def three_gaussians(
@@ -58,7 +39,7 @@ def three_gaussians(
     rng : numpy.random.Generator
         Source of all draws.
     geometry : {"apart", "close"}, default="apart"
-        Which of `GEOMETRIES`.
+        Which of `MEANS`.
 
     Returns
     -------
@@ -79,10 +60,9 @@ def three_gaussians(
     ((8000, 2), True)
     """
     check_integer("n", n, minimum=1)
-    check_option("geometry", geometry, GEOMETRIES)
-    law = GEOMETRIES[geometry]
-    means, spreads = np.array(law.means), np.array(law.standard_deviations)
-    labels = rng.choice(len(means), size=n, p=law.weights)
+    check_option("geometry", geometry, MEANS)
+    means, spreads = np.array(MEANS[geometry]), np.array(STANDARD_DEVIATIONS)
+    labels = rng.choice(len(means), size=n, p=WEIGHTS)
     X = np.empty((n, 2))
     outside = np.arange(n)
     while len(outside):

@@ -17,7 +17,7 @@ import numpy as np
 from privclust.core.validation import signature_of
 from privclust.mixtures import GaussianMixtureEM, MixtureParameters, log_density
 from privclust.privacy.bounds import uniform_in_ball
-from privclust.synthetic.planar import GEOMETRIES, three_gaussians
+from privclust.synthetic.planar import MEANS, three_gaussians
 from privclust_papers.datasets import gowalla, lifesci
 from privclust_papers.dpem.people import MAP_CENTER, MAP_RADIUS, map_points, to_unit_ball
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
@@ -43,8 +43,7 @@ def gaussians_trial(point: Point, trial: int, streams: TrialStreams, dataset: No
     rng = streams.get("data")
     X, labels = three_gaussians(n, rng, geometry=geometry)
     test, _ = three_gaussians(max(n // TEST_PART, 1), rng, geometry=geometry)
-    truth = GEOMETRIES[geometry]
-    extra = {"test": test, "n_starts": point["n_starts"], "true_means": np.array(truth.means)}
+    extra = {"test": test, "n_starts": point["n_starts"], "true_means": np.array(MEANS[geometry])}
     return TrialData(X, labels, GENERATED, extra=extra)
 
 

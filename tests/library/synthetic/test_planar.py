@@ -6,46 +6,45 @@ Statistical bounds are five standard errors: a false alarm in fewer than 1 of 10
 import numpy as np
 import pytest
 
-from privclust.synthetic.planar import GEOMETRIES, three_gaussians
+from privclust.synthetic import planar
+from privclust.synthetic.planar import MEANS, STANDARD_DEVIATIONS, WEIGHTS, three_gaussians
 
 SE = 5.0
 
 
 @pytest.mark.parametrize("name", ["apart", "close"])
 def test_moments_are_those_of_the_geometry(name):
-    geometry = GEOMETRIES[name]
     X, labels = three_gaussians(60_000, np.random.default_rng(1), geometry=name)
     assert X.shape == (60_000, 2)
     assert labels.dtype == np.int64
     assert np.linalg.norm(X, axis=1).max() <= 1
     for k in range(3):
         points = X[labels == k]
-        weight, spread = geometry.weights[k], geometry.standard_deviations[k]
+        weight, spread = WEIGHTS[k], STANDARD_DEVIATIONS[k]
         assert len(points) / len(X) == pytest.approx(
             weight, abs=SE * np.sqrt(weight * (1 - weight) / len(X))
         )
         error = spread / np.sqrt(len(points))
-        np.testing.assert_allclose(points.mean(axis=0), geometry.means[k], atol=SE * error)
+        np.testing.assert_allclose(points.mean(axis=0), MEANS[name][k], atol=SE * error)
         np.testing.assert_allclose(points.std(axis=0), spread, atol=SE * error / np.sqrt(2))
         correlation = np.corrcoef(points.T)[0, 1]
         assert abs(correlation) < SE / np.sqrt(len(points))
 
 
 def test_weights_sum_to_one_and_hardly_any_mass_is_cut_off():
-    for geometry in GEOMETRIES.values():
-        assert sum(geometry.weights) == pytest.approx(1)
-        room = 1 - np.linalg.norm(geometry.means, axis=1)
-        assert (room > 3.9 * np.array(geometry.standard_deviations)).all()
+    assert sum(WEIGHTS) == pytest.approx(1)
+    for means in MEANS.values():
+        room = 1 - np.linalg.norm(means, axis=1)
+        assert (room > 3.9 * np.array(STANDARD_DEVIATIONS)).all()
 
 
 def test_close_geometry_is_harder():
     """Measured by the error of the Bayes rule, the best there is."""
 
     def error(name):
-        geometry = GEOMETRIES[name]
         X, labels = three_gaussians(20_000, np.random.default_rng(2), geometry=name)
-        squared = ((X[:, None] - np.array(geometry.means)) ** 2).sum(axis=2)
-        variance = np.array(geometry.standard_deviations) ** 2
+        squared = ((X[:, None] - np.array(MEANS[name])) ** 2).sum(axis=2)
+        variance = np.array(STANDARD_DEVIATIONS) ** 2
         best = (-squared / (2 * variance) - np.log(variance)).argmax(axis=1)  # Bayes rule
         return (best != labels).mean()
 
@@ -54,14 +53,13 @@ def test_close_geometry_is_harder():
 
 
 def test_points_outside_the_disc_are_drawn_again(monkeypatch):
-    from privclust.synthetic import planar
-
-    wide = planar.Geometry(((0.9, 0.0),) * 3, (0.3,) * 3, (0.2, 0.3, 0.5))
-    monkeypatch.setattr(planar, "GEOMETRIES", {"wide": wide})
+    monkeypatch.setattr(planar, "MEANS", {"wide": ((0.9, 0.0),) * 3})
+    monkeypatch.setattr(planar, "STANDARD_DEVIATIONS", (0.3,) * 3)
+    monkeypatch.setattr(planar, "WEIGHTS", (0.2, 0.3, 0.5))
     X, labels = three_gaussians(20_000, np.random.default_rng(3), geometry="wide")
     assert np.linalg.norm(X, axis=1).max() <= 1
     shares = np.bincount(labels) / len(labels)  # not changed by the truncation
-    np.testing.assert_allclose(shares, wide.weights, atol=SE * 0.5 / np.sqrt(len(labels)))
+    np.testing.assert_allclose(shares, planar.WEIGHTS, atol=SE * 0.5 / np.sqrt(len(labels)))
     assert abs(X[:, 1].mean()) < SE * 0.3 / np.sqrt(len(X))  # symmetric still
 
 

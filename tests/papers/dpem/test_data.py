@@ -8,7 +8,7 @@ from privclust.mixtures import (
     PrivateGaussianMixture,
     log_density,
 )
-from privclust.synthetic.planar import GEOMETRIES
+from privclust.synthetic.planar import MEANS, STANDARD_DEVIATIONS, WEIGHTS
 from privclust_papers.datasets import gowalla, lifesci
 from privclust_papers.dpem import data as mixtures
 from privclust_papers.dpem import metrics as evaluation
@@ -66,7 +66,7 @@ def test_gaussians_have_a_test_set_of_a_tenth(n, n_test):
     for rows in (data.X, data.extra["test"]):
         assert np.linalg.norm(rows, axis=1).max() <= 1.0
     assert data.extra["n_starts"] == 3
-    np.testing.assert_array_equal(data.extra["true_means"], GEOMETRIES["apart"].means)
+    np.testing.assert_array_equal(data.extra["true_means"], MEANS["apart"])
     assert not np.isin(data.extra["test"], data.X).any()
 
 
@@ -261,11 +261,10 @@ def test_density_is_evaluated_over_the_starts():
 
 def test_single_fits_are_held_against_the_references_median():
     data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
-    truth = GEOMETRIES["apart"]
     exact = {
-        "weights": np.array([truth.weights]),
-        "means": np.array(truth.means)[None],
-        "covariances": np.array(truth.standard_deviations)[None] ** 2,
+        "weights": np.array([WEIGHTS]),
+        "means": np.array(MEANS["apart"])[None],
+        "covariances": np.array(STANDARD_DEVIATIONS)[None] ** 2,
     }
     four = {name: np.repeat(values, 4, axis=0) for name, values in exact.items()}
     four["means"][3] += 0.3
@@ -281,9 +280,8 @@ def test_single_fits_are_held_against_the_references_median():
 def test_fits_with_matrices_have_a_diagonal_reference():
     """As those of a method of one's own, the same Gaussians: by one variance, by two, by four."""
     data = mixtures.gaussians_trial(POINT, 0, streams(POINT), None)
-    truth = GEOMETRIES["apart"]
-    variances = np.array(truth.standard_deviations) ** 2
-    exact = {"weights": truth.weights, "means": truth.means, "covariances": variances}
+    variances = np.array(STANDARD_DEVIATIONS) ** 2
+    exact = {"weights": WEIGHTS, "means": MEANS["apart"], "covariances": variances}
     data.extra["reference"] = {name: np.array(values)[None] for name, values in exact.items()}
     losses = []
     diagonals = np.repeat(variances[:, None], 2, axis=1)
@@ -316,10 +314,9 @@ def test_pure_composition_gives_each_release_its_part():
 
 def test_true_parameters_have_the_least_loss_and_no_error():
     data = mixtures.gaussians_trial(POINT | {"n_samples": 40_000}, 0, streams(POINT), None)
-    truth = GEOMETRIES["apart"]
-    means, deviations = np.array(truth.means), np.array(truth.standard_deviations)
+    means, deviations = np.array(MEANS["apart"]), np.array(STANDARD_DEVIATIONS)
     exact = {
-        "weights": np.array([truth.weights]),
+        "weights": np.array([WEIGHTS]),
         "means": means[None],
         "covariances": deviations[None] ** 2,
     }
