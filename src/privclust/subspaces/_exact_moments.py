@@ -48,19 +48,10 @@ def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
     sums = MomentSums(n_clusters, n_features)
     for part in blocks(len(rows), max(n_clusters * dimension, n_features)):
         block = rows[part]
-        labels = _labels(block, columns, n_clusters)
+        labels = labels_by_subspace(block, columns, n_clusters)
         for k in range(n_clusters):
             sums.add(k, block[labels == k])
     return sums.total()
-
-
-def labels_by_subspace(rows: np.ndarray, bases: np.ndarray) -> np.ndarray:
-    """Return the nearest subspace of each row, int64; the first in a tie."""
-    labels = np.empty(len(rows), dtype=np.int64)
-    columns = rounded_columns(bases)
-    for part in blocks(len(rows), columns.shape[1]):
-        labels[part] = _labels(rows[part], columns, len(bases))
-    return labels
 
 
 def rounded_columns(bases: np.ndarray) -> np.ndarray:
@@ -69,8 +60,11 @@ def rounded_columns(bases: np.ndarray) -> np.ndarray:
     return np.ldexp(np.rint(np.ldexp(columns, SUM_BITS)), -SUM_BITS)
 
 
-def _labels(rows, columns, n_clusters):
-    """Return the subspace of each row in which its projection is longest."""
+def labels_by_subspace(rows: np.ndarray, columns: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the nearest subspace of each row, int64; the first in a tie.
+
+    `columns` are the bases, from `rounded_columns`.
+    """
     labels = np.empty(len(rows), dtype=np.int64)
     _longest_projections(rows @ columns, n_clusters, labels)
     return labels

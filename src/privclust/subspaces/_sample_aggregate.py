@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import permutations
 from typing import ClassVar, Literal, Self
 
@@ -239,8 +239,23 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         open ledgers for it; this does not.
         """
         self.n_subsets_ = len(results)
-        release = self._release if self.variant == "corrected" else self._release_as_printed
-        return release(results, source), self._promise(results.shape[1:], is_seeded(source))
+        is_private, shape = self.variant == "corrected", results.shape[1:]
+        noise, frames = self._noise(shape), smaller_frames(results)
+        diameter = math.sqrt(2.0 * frames.shape[1] * frames.shape[3])
+        if is_private:
+            n_changed, radii = 1, neighbour_radii(result_distances(frames, "procrustes"))
+            bound = smooth_sensitivity(radii, noise.beta, diameter) + _DISTANCE_ROUNDING
+        else:
+            n_changed = math.isqrt(len(results))
+            radii = neighbour_radii(result_distances(frames, "projection"))
+            bound = printed_sensitivity(radii, noise.beta, diameter, n_changed)
+        noise, central = replace(noise, bound=bound), most_central(radii, n_changed)
+        self._set_noise(noise)
+        if is_private:
+            subspaces = canonical_subspaces(noise.release(frames[central], source), self.dimension)
+        else:  # results that coincide have S = 0: no noise, as printed
+            subspaces = orthonormal(noise.release(results[central], source))
+        return subspaces, self._promise(shape, is_seeded(source))
 
     def _rows(self, X):
         if self.norm_bound is None:
@@ -249,33 +264,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         rows, radius, _ = bounded_rows(X, self.norm_bound)
         return rows / radius
 
-    def _release(self, results, source):
-        """Return subspaces, as the class describes for ``variant="corrected"``."""
-        frames = smaller_frames(results)
-        n_clusters, _, width = frames.shape[1:]
-        chosen = exact_calibration(self.epsilon, self.delta, frames[0].size)
-        radii = neighbour_radii(result_distances(frames, "procrustes"))
-        bound = smooth_sensitivity(radii, chosen.beta, math.sqrt(2.0 * n_clusters * width))
-        noise = self._noise(results.shape[1:], bound + _DISTANCE_ROUNDING)
-        self._set_noise(noise)
-        noisy = noise.release(frames[most_central(radii, 1)], source)
-        return canonical_subspaces(noisy, self.dimension)
-
-    def _release_as_printed(self, results, source):
-        frames = smaller_frames(results)
-        n_clusters, _, width = frames.shape[1:]
-        n_changed = math.isqrt(len(frames))
-        chosen = lemma_calibration(self.epsilon, self.delta, results[0].size)
-        radii = neighbour_radii(result_distances(frames, "projection"))
-        diameter = math.sqrt(2.0 * n_clusters * width)
-        bound = printed_sensitivity(radii, chosen.beta, diameter, n_changed)
-        noise = self._noise(results.shape[1:], bound)
-        self._set_noise(noise)
-        # results that coincide have S = 0: no noise, as printed
-        return orthonormal(noise.release(results[most_central(radii, n_changed)], source))
-
-    def _noise(self, shape, bound):
-        """Return the noise on results (n_clusters, n_features, dimension), of smooth bound S."""
+    def _noise(self, shape):
+        """Return the noise on results (n_clusters, n_features, dimension), for S = 1."""
         n_clusters, n_features, dimension = shape
         is_private, budget = self.variant == "corrected", (self.epsilon, self.delta)
         if is_private:
@@ -286,7 +276,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             chosen = lemma_calibration(*budget, n_coordinates)
         proof = "privclust.subspaces._smooth_sensitivity"
         return SmoothGaussian(
-            bound,
+            1.0,
             chosen.alpha,
             chosen.beta,
             n_coordinates,
@@ -297,7 +287,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
 
     def _promise(self, shape, seeded):
         """Return the guarantee of a release; it does not depend on the rows."""
-        noise, is_private = self._noise(shape, 1.0), self.variant == "corrected"
+        noise, is_private = self._noise(shape), self.variant == "corrected"
         caveats = [_FOR_SUBSPACES_ALONE] if is_private else [_ORDER_IS_SEEN]
         if not is_private:
             calibration = Calibration(noise.alpha, noise.beta)

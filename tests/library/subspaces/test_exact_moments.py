@@ -16,6 +16,10 @@ def rows_of_ball(n, d, seed=0):
     return in_units(X / np.linalg.norm(X, axis=1, keepdims=True), unit(1.0, d))
 
 
+def labels_of(rows, bases):
+    return labels_by_subspace(rows, rounded_columns(bases), len(bases))
+
+
 @pytest.mark.parametrize(("d", "k", "q"), [(2, 2, 1), (16, 10, 1), (5, 3, 3), (33, 4, 9)])
 def test_projections_are_exact(d, k, q):
     """In whole numbers, whatever order of summation."""
@@ -36,10 +40,10 @@ def test_projections_are_exact(d, k, q):
 )
 def test_a_row_adds_its_own_moments_to_one_subspace(n, d, k, q):
     bases, rows = random_bases(k, d, q, np.random.default_rng(3)), rows_of_ball(n, d)
-    labels, whole = labels_by_subspace(rows, bases), moments_by_subspace(rows, bases).integers
+    labels, whole = labels_of(rows, bases), moments_by_subspace(rows, bases).integers
     order = np.random.default_rng(4).permutation(n)
     np.testing.assert_array_equal(moments_by_subspace(rows[order], bases).integers, whole)
-    np.testing.assert_array_equal(labels_by_subspace(rows[order], bases), labels[order])
+    np.testing.assert_array_equal(labels_of(rows[order], bases), labels[order])
     for i in (0, n // 3, n - 1):
         alone = moments_by_subspace(rows[i : i + 1], bases).integers
         assert np.flatnonzero(alone.any(axis=(1, 2))).tolist() == [labels[i]]
@@ -51,14 +55,14 @@ def test_subspaces_are_the_nearest():
     """But for rounding, as k-plane's."""
     bases, rows = random_bases(4, 12, 3, np.random.default_rng(0)), rows_of_ball(3000, 12)
     labels, _, moments = nearest_subspaces(rows, bases)
-    np.testing.assert_array_equal(labels_by_subspace(rows, bases), labels)
+    np.testing.assert_array_equal(labels_of(rows, bases), labels)
     np.testing.assert_allclose(moments_by_subspace(rows, bases), moments, atol=1e-9)
 
 
 def test_ties_go_to_the_first():
     bases = np.stack([np.eye(3)[:, :1], np.eye(3)[:, 1:2], np.eye(3)[:, :1]])
     rows = np.array([[0.5, 0.5, 0.0], [0.25, -0.5, 0.0], [0.0, 0.0, 1.0]])
-    assert labels_by_subspace(rows, bases).tolist() == [0, 1, 0]
+    assert labels_of(rows, bases).tolist() == [0, 1, 0]
     assert moments_by_subspace(rows[:0], bases).integers.shape == (3, 3, 3)
 
 

@@ -184,7 +184,7 @@ def _sums_of_rows(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> Fi
     inside, outside = (rounded_columns(part) for part in (decoded.subspaces, decoded.complements))
     for part in blocks(len(X), max(d * k, d * d)):
         rows = in_units(directions(X[part]), unit(1.0, d))
-        labels = labels_by_subspace(rows, decoded.subspaces)
+        labels = labels_by_subspace(rows, inside, k)
         for c in range(k):
             block = rows[labels == c]
             along = block @ inside[:, c * q : (c + 1) * q]
