@@ -35,56 +35,52 @@ def build_graph(model: str, weights: Mapping[str, np.ndarray]) -> bytes:
     uint8, and one output, ``features`` of shape (n, d) and type float32: d is 1280, and 2048 for
     ResNet-50. Raises an ImportError if the package ``onnx`` is missing.
     """
-    if model == "resnet50":
-        return _resnet(weights)
-    return _Lite(weights).build()
+    return _resnet(weights) if model == "resnet50" else _lite(weights)
 
 
-class _Lite:
-    """EfficientNet-Lite0.
+def _lite(weights: Mapping[str, np.ndarray]) -> bytes:
+    """Return EfficientNet-Lite0.
 
     M. Tan and Q. V. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
     ICML 2019. The Lite models have no squeeze-and-excitation, ReLU6 in place of swish, and stem,
     head, first and last stage that do not grow with the model. The weights come from TensorFlow, so
     padding does too: an odd number of padding pixels has the extra one at the end.
     """
+    graph = Graph(weights, epsilon=1e-3, mean=127.0, scale=128.0)
+    _convolution(graph, "_conv_stem", "_bn0", stride=2)
+    strides = [
+        stride if i == 0 else 1
+        for depth, stride in zip(_LITE_DEPTHS, _LITE_STRIDES, strict=True)
+        for i in range(depth)
+    ]
+    for number, stride in enumerate(strides):
+        _inverted_residual(graph, weights, f"_blocks.{number}", stride)
+    _convolution(graph, "_conv_head", "_bn1")
+    return graph.pooled("efficientnet-lite", n_features=1280)
 
-    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
-        self._weights = weights
-        self._graph = Graph(weights, epsilon=1e-3, mean=127.0, scale=128.0)
 
-    def build(self) -> bytes:
-        self._convolution("_conv_stem", "_bn0", stride=2)
-        strides = [
-            stride if i == 0 else 1
-            for depth, stride in zip(_LITE_DEPTHS, _LITE_STRIDES, strict=True)
-            for i in range(depth)
-        ]
-        for number, stride in enumerate(strides):
-            self._block(f"_blocks.{number}", stride)
-        self._convolution("_conv_head", "_bn1")
-        return self._graph.pooled("efficientnet-lite", n_features=1280)
+def _inverted_residual(
+    graph: Graph, weights: Mapping[str, np.ndarray], prefix: str, stride: int
+) -> None:
+    """Widen, filter each channel, narrow, add the input."""
+    start = graph.last
+    channels = channels_in = len(weights[f"{prefix}._depthwise_conv.weight"])
+    if f"{prefix}._expand_conv.weight" in weights:
+        channels_in = weights[f"{prefix}._expand_conv.weight"].shape[1]
+        _convolution(graph, f"{prefix}._expand_conv", f"{prefix}._bn0")
+    _convolution(graph, f"{prefix}._depthwise_conv", f"{prefix}._bn1", stride, channels)
+    _convolution(graph, f"{prefix}._project_conv", f"{prefix}._bn2", bounded=False)
+    if stride == 1 and channels_in == len(weights[f"{prefix}._project_conv.weight"]):
+        graph.node("Add", start)
 
-    def _block(self, prefix: str, stride: int) -> None:
-        """Add an inverted residual: widen, filter each channel, narrow, add the input."""
-        start = self._graph.last
-        channels = channels_in = len(self._weights[f"{prefix}._depthwise_conv.weight"])
-        if f"{prefix}._expand_conv.weight" in self._weights:
-            channels_in = self._weights[f"{prefix}._expand_conv.weight"].shape[1]
-            self._convolution(f"{prefix}._expand_conv", f"{prefix}._bn0")
-        self._convolution(f"{prefix}._depthwise_conv", f"{prefix}._bn1", stride, channels)
-        self._convolution(f"{prefix}._project_conv", f"{prefix}._bn2", bounded=False)
-        if stride == 1 and channels_in == len(self._weights[f"{prefix}._project_conv.weight"]):
-            self._graph.node("Add", start)
 
-    def _convolution(
-        self, name: str, norm: str, stride: int = 1, groups: int = 1, bounded: bool = True
-    ) -> None:
-        graph = self._graph
-        graph.convolution(name, norm, stride, auto_pad="SAME_UPPER", group=groups)
-        if bounded:
-            low = graph.constant(f"{name}.low", 0.0)
-            graph.node("Clip", low, graph.constant(f"{name}.high", 6.0))
+def _convolution(
+    graph: Graph, name: str, norm: str, stride: int = 1, groups: int = 1, bounded: bool = True
+) -> None:
+    graph.convolution(name, norm, stride, auto_pad="SAME_UPPER", group=groups)
+    if bounded:
+        low = graph.constant(f"{name}.low", 0.0)
+        graph.node("Clip", low, graph.constant(f"{name}.high", 6.0))
 
 
 def _resnet(weights: Mapping[str, np.ndarray]) -> bytes:

@@ -149,11 +149,10 @@ def _draw_bars(
     along: float | None = None,
 ) -> None:
     """Draw a 95 % interval, dotted if its width is not known well."""
-    how: dict[str, Any] = {
-        "color": _colour(j),
-        "fmt": _MARKERS[int(j) // len(PALETTE) % len(_MARKERS)],
-    }
-    bars = axes.errorbar(*place, xerr=across, yerr=along, markersize=3, **how)
+    marker = _MARKERS[int(j) // len(PALETTE) % len(_MARKERS)]
+    bars = axes.errorbar(
+        *place, xerr=across, yerr=along, markersize=3, color=_colour(j), fmt=marker
+    )
     for line in bars[2]:
         line.set_linestyle("-" if clusters.is_reliable[j] else ":")
 
@@ -245,14 +244,13 @@ def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
     axes.set_yticks(places, [str(j + 1) for j in np.flatnonzero(clusters.is_detected)])
     axes.invert_yaxis()
     axes.grid(visible=False)
-    how: dict[str, Any] = {
-        "loc": "lower center",
-        "bbox_to_anchor": (0.5, 1.0),
-        "ncols": 3,
-        "fontsize": 8,
-    }
     axes.legend(
-        [bars[0] for bars, _ in handles if len(bars)], [label for _, label in handles], **how
+        [bars[0] for bars, _ in handles if len(bars)],
+        [label for _, label in handles],
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=3,
+        fontsize=8,
     )
 
 
