@@ -120,12 +120,12 @@ class Wealth:
     def epsilon_bound(self, delta: float, alpha: float) -> float:
         """Return the least epsilon that the region allows at a delta, at least 0."""
         return _last(
-            lambda epsilon: self.against(epsilon, delta) >= -math.log(alpha), 0.0, _MOST_EPSILON
+            lambda epsilon: self.against(epsilon, delta) >= -math.log(alpha), _MOST_EPSILON
         )
 
     def delta_bound(self, epsilon: float, alpha: float) -> float:
         """Return the least delta that the region allows at an epsilon, at least 0."""
-        return _last(lambda delta: self.against(epsilon, delta) >= -math.log(alpha), 0.0, 1.0)
+        return _last(lambda delta: self.against(epsilon, delta) >= -math.log(alpha), 1.0)
 
     def projected(self, draws: int, optimism: float) -> Wealth:
         """Return the wealth expected after more draws, with frequencies better than those seen.
@@ -175,8 +175,9 @@ def _log_binomial(hits: float, draws: int, p: float) -> float:
     return log_hits + (misses * math.log1p(-p) if misses else 0.0)
 
 
-def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return from below the point at which a condition ceases to hold; `low` if it never holds."""
+def _last(holds: Callable[[float], bool], high: float) -> float:
+    """Return from below the point from 0 on at which a condition ceases to hold."""
+    low = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if holds(middle):

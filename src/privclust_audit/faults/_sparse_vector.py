@@ -125,24 +125,19 @@ def _marks_density(threshold_scale, answer_scale):
     return log_density
 
 
-def _value_density(threshold_scale, answer_scale):
-    """Log-density of marks with the noisy answer, which is not below the threshold."""
-
-    def log_density(outputs, data):
-        outputs = np.asarray(outputs, dtype=float)
-        marks, value = outputs[..., :-1], outputs[..., -1]
-        thresholds, density, before, _ = _reached(data, threshold_scale, answer_scale)
-        which, law = _which(marks), np.ones(value.shape)
-        for j in range(len(data)):
-            below = integrate.cumulative_trapezoid(before[j] * density, thresholds, initial=0.0)
-            told = np.interp(value, thresholds, below) * stats.laplace.pdf(
-                value, data[j], answer_scale
-            )
-            law = np.where(which == j, told, law)
-        nothing = integrate.trapezoid(before[-1] * density, thresholds)
-        return np.log(np.where(which == len(data), nothing, law))
-
-    return log_density
+def _value_density(outputs, data):
+    """Log-density of `svt_3`: marks, and the noisy answer, which is not below the threshold."""
+    scale = 2.0 / _CLAIM  # of both noises
+    outputs = np.asarray(outputs, dtype=float)
+    marks, value = outputs[..., :-1], outputs[..., -1]
+    thresholds, density, before, _ = _reached(data, scale, scale)
+    which, law = _which(marks), np.ones(value.shape)
+    for j in range(len(data)):
+        below = integrate.cumulative_trapezoid(before[j] * density, thresholds, initial=0.0)
+        told = np.interp(value, thresholds, below) * stats.laplace.pdf(value, data[j], scale)
+        law = np.where(which == j, told, law)
+    nothing = integrate.trapezoid(before[-1] * density, thresholds)
+    return np.log(np.where(which == len(data), nothing, law))
 
 
 _LAST = np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [0.0])
@@ -155,7 +150,7 @@ ALL = [
     Fault("svt_2", "none", _CLAIM, _ANSWERS, svt_2, *_LAST, None, _LYU, published=0.079),
     Fault("svt_3", "the noisy answer is told, though its noise was compared already", _CLAIM,
           "each of six answers changes by up to 1", svt_3, *_SIXTH, numerical_svt, _LYU,
-          loss=np.inf, published=0.165, log_density=_value_density(2.0 / _CLAIM, 2.0 / _CLAIM)),
+          loss=np.inf, published=0.165, log_density=_value_density),
     Fault("svt_4", "too little noise for the answers", _CLAIM, _ANSWERS, svt_4, *_LAST, svt_1, _LYU,
           published=0.167, log_density=_marks_density(4.0 / _CLAIM, 4.0 / (3.0 * _CLAIM))),
     Fault("svt_5", "no noise for the answers", _CLAIM, _ANSWERS, svt_5, *_HALVES, svt_1, _LYU,

@@ -124,14 +124,9 @@ def _bits_kept(probabilities):
     return batched(rappor), log_density
 
 
-def _instantaneous(f: float, p: float, q: float) -> tuple[float, float]:
-    """Probabilities of a 1 after both steps of RAPPOR, for a bit of 0 and of 1."""
-    both = f * (p + q) / 2.0
-    return both + (1.0 - f) * p, both + (1.0 - f) * q
-
-
 RAPPOR_ONCE, _ONCE_DENSITY = _bits_kept((0.475, 0.525))  # f = 0.95
-RAPPOR, _RAPPOR_DENSITY = _bits_kept(_instantaneous(0.75, 0.45, 0.55))
+# after both steps, with f = 0.75, p = 0.45 and q = 0.55
+RAPPOR, _RAPPOR_DENSITY = _bits_kept((0.375 + 0.25 * 0.45, 0.375 + 0.25 * 0.55))
 _PER_BIT = float(np.log(0.525 / 0.475))
 _QUARTER = 1.0 / (1.0 + np.exp(-_PER_BIT / _HASHES))
 RAPPOR_FOR_ALL_HASHES, _ = _bits_kept((1.0 - _QUARTER, _QUARTER))

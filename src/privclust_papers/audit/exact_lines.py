@@ -11,6 +11,7 @@ are positive, so that relative errors of densities are small also in the tails.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -79,7 +80,7 @@ class ExactLines:
             parts = [
                 _binomial(n, row[1:] - row[:1])[0] for n, row in zip(counts, at_start, strict=True)
             ]
-            self._law = self._in_any_order(_outer(parts))
+            self._law = self._in_any_order(functools.reduce(np.multiply.outer, parts))
 
     def after(self, n_sweeps: int) -> np.ndarray:
         """Return the probabilities of pairs of angles after sweeps, (n_angles, n_angles).
@@ -145,10 +146,3 @@ def _binomial(count, logits):
 
 def _log_binomial(count, held):
     return gammaln(count + 1.0) - gammaln(held + 1.0) - gammaln(count - held + 1.0)
-
-
-def _outer(parts):
-    law = np.ones(1)
-    for part in parts:
-        law = np.multiply.outer(law, part)
-    return law

@@ -23,9 +23,7 @@ from privclust.core.grassmann import residuals
 _BLOCK_PAIRS = 1 << 14  # pairs of angles per block
 
 
-def exact_chain(
-    X: ArrayLike, epsilon: float, n_angles: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def exact_chain(X: ArrayLike, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the transition matrix of the chain on labels and its stationary distribution.
 
     Both are computed independently: the matrix by quadrature over pairs of angles, the distribution
@@ -34,18 +32,16 @@ def exact_chain(
     / 4} I_0(\epsilon (\lambda_1 - \lambda_2)/4)` with the eigenvalues of :math:`A_l = \sum_{z_i =
     l} x_i x_i'`.
 
-    `X` has a few rows in the plane, of norms at most 1. `n_angles` is the size of the grid on half
-    a turn, None for 16 + 10 sqrt(epsilon n_samples), where only rounding errors remain. The matrix
-    (2^n, 2^n) has the probability of labels z' (column) a sweep after z (row); bit i of an index is
-    the label of row i.
+    `X` has a few rows in the plane, of norms at most 1. The matrix (2^n, 2^n) has the probability
+    of labels z' (column) a sweep after z (row); bit i of an index is the label of row i.
     """
     X = np.asarray(X, dtype=np.float64)
-    n_angles = n_angles or _enough_angles(X, epsilon)
-    weights = _angle_weights(X, epsilon, n_angles)
+    exponents = _exponents(X, epsilon)
+    weights = _angle_weights(exponents)
     n_states = 2 ** len(X)
     transition = np.zeros((n_states, n_states))
-    for pairs in _pairs(n_angles):
-        emission = _label_probabilities(X, epsilon, n_angles, pairs)
+    for pairs in _pairs(exponents):
+        emission = _label_probabilities(exponents, pairs)
         joint = weights[0][:, pairs[0]] * weights[1][:, pairs[1]]
         transition += joint @ emission
     return transition, _stationary(X, epsilon)
@@ -56,7 +52,6 @@ def total_variation_curve(
     epsilon: float,
     n_sweeps: int,
     init: Literal["random"] | ArrayLike = "random",
-    n_angles: int | None = None,
     *,
     is_ordered: bool = True,
 ) -> np.ndarray:
@@ -67,13 +62,11 @@ def total_variation_curve(
 
     The chain starts at `init`: two uniform subspaces, or given bases, as in
     `GibbsSubspaceClustering`. If not `is_ordered`, given bases are in random order; since chain and
-    target are symmetric in the labels, this ignores the order of subspaces. Other parameters are
-    those of `exact_chain`.
+    target are symmetric in the labels, this ignores the order of subspaces.
     """
     X = np.asarray(X, dtype=np.float64)
-    n_angles = n_angles or _enough_angles(X, epsilon)
-    transition, stationary = exact_chain(X, epsilon, n_angles)
-    law = _first_labels(X, epsilon, init, n_angles)
+    transition, stationary = exact_chain(X, epsilon)
+    law = _first_labels(X, epsilon, init)
     if not is_ordered:
         law = 0.5 * (law + law[::-1])  # exchanged labels: all bits of the index flipped
     distances = np.empty(n_sweeps)
@@ -88,44 +81,40 @@ def labels_of_states(n_samples: int) -> np.ndarray:
     return (np.arange(2**n_samples)[:, None] >> np.arange(n_samples)) & 1
 
 
-def _first_labels(X, epsilon, init, n_angles):
+def _first_labels(X, epsilon, init):
     if isinstance(init, str):
-        parts = [
-            _label_probabilities(X, epsilon, n_angles, pairs).sum(axis=0)
-            for pairs in _pairs(n_angles)
-        ]
-        return np.sum(parts, axis=0) / n_angles**2
+        exponents = _exponents(X, epsilon)
+        parts = [_label_probabilities(exponents, pairs).sum(axis=0) for pairs in _pairs(exponents)]
+        return np.sum(parts, axis=0) / exponents.shape[1] ** 2
     chances = softmax(-0.5 * epsilon * residuals(X, np.asarray(init, dtype=np.float64)), axis=1)
     return chances[np.arange(len(X)), labels_of_states(len(X))].prod(axis=1)
 
 
-def _exponents(X, epsilon, n_angles):
+def _exponents(X, epsilon):
     """Return epsilon / 2 (u' x)^2, (n_samples, n_angles), at angles over half a turn."""
+    n_angles = math.ceil(16 + 10 * math.sqrt(epsilon * len(X)))  # only rounding errors remain
     angles = np.pi * np.arange(n_angles) / n_angles
     return 0.5 * epsilon * (X @ np.stack([np.cos(angles), np.sin(angles)])) ** 2
 
 
-def _angle_weights(X, epsilon, n_angles):
+def _angle_weights(exponents):
     """Return the probability of each angle given each label vector, (2, 2^n, n_angles)."""
-    labels = labels_of_states(len(X))
-    logs = np.stack([1 - labels, labels]) @ _exponents(X, epsilon, n_angles)
+    labels = labels_of_states(len(exponents))
+    logs = np.stack([1 - labels, labels]) @ exponents
     return np.exp(logs - logsumexp(logs, axis=2, keepdims=True))
 
 
-def _pairs(n_angles):
+def _pairs(exponents):
+    n_angles = exponents.shape[1]
     for start in range(0, n_angles**2, _BLOCK_PAIRS):
         yield np.divmod(np.arange(start, min(start + _BLOCK_PAIRS, n_angles**2)), n_angles)
 
 
-def _label_probabilities(X, epsilon, n_angles, pairs):
-    exponents = _exponents(X, epsilon, n_angles)
-    return _products(exponents[:, pairs[0]], exponents[:, pairs[1]])
-
-
-def _products(first, second):
-    """Return products over rows of label probabilities; exponents are (n_samples, n_pairs)."""
-    products = np.ones((first.shape[1], 1))
-    for difference in second - first:  # the next row is the next higher bit
+def _label_probabilities(exponents, pairs):
+    """Return products over rows of label probabilities, (n_pairs, 2^n)."""
+    products = np.ones((len(pairs[0]), 1))
+    # the next row is the next higher bit
+    for difference in exponents[:, pairs[1]] - exponents[:, pairs[0]]:
         products = np.hstack([products * expit(s * difference)[:, None] for s in (-1.0, 1.0)])
     return products
 
@@ -140,7 +129,3 @@ def _stationary(X, epsilon):
         rho = 0.25 * epsilon * (values[:, 1] - values[:, 0])
         logs += 0.25 * epsilon * values.sum(axis=1) + np.log(ive(0, rho)) + rho
     return np.exp(logs - logsumexp(logs))
-
-
-def _enough_angles(X, epsilon):
-    return math.ceil(16 + 10 * math.sqrt(epsilon * len(X)))

@@ -67,12 +67,9 @@ class Chain:
 # --- the sampler against exact computations ------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "n", "n_angles"),
-    [(0.1, 5, None), (3.0, 7, 96), (30.0, 6, None), (100.0, 7, None), (1000.0, 4, None)],
-)
-def test_exact_chain_leaves_the_target_as_it_is(epsilon, n, n_angles):
-    transition, stationary = exact_chain(plane_rows(n), epsilon, n_angles)
+@pytest.mark.parametrize(("epsilon", "n"), [(0.1, 5), (3.0, 7), (30.0, 6), (100.0, 7), (1000.0, 4)])
+def test_exact_chain_leaves_the_target_as_it_is(epsilon, n):
+    transition, stationary = exact_chain(plane_rows(n), epsilon)
     np.testing.assert_allclose(transition.sum(axis=1), 1.0, rtol=0, atol=1e-10)
     assert stationary.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_allclose(stationary @ transition, stationary, rtol=0, atol=1e-9)
