@@ -45,6 +45,7 @@ from privclust.decoding._mixture_decoder import OPTIMISER_RESIDUAL, expected_res
 from privclust.decoding._mixture_fit import ROUGH_FIT, MixtureFit
 from privclust.decoding._moments import Moments, estimate_moments, moments_of_box
 from privclust.decoding._seed import decoding_generator
+from privclust.decoding._sketch_check import least_weight
 from privclust.decoding._sketch_decoding import count_noise, mean_features
 from privclust.privacy.bounds import checked_box
 from privclust.sketches._sketch import Sketch
@@ -201,9 +202,7 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
         how = of_ellipsoid, expected, diagonal
         _score_ellipsoids(scores, ellipsoids, problem, mixtures, best, *how)
     best = int(np.argmin(scores)) + 1
-    weights, centers, variances = mixtures[best]
-    norm = float(np.exp(-np.median(variances) * problem.problem[1]).sum())
-    least = math.sqrt(of_atom / norm) if norm > 0.0 else 1.0
+    least = least_weight(mixtures[best][2], problem.problem[1], of_atom)
     relative = (scores - scores.min()) / unit
     # Round atoms split a long tail, ellipsoids a uniform density; only a true valley is seen by
     # both. No ellipsoid is thinner than the resolution of the sketch.
@@ -214,7 +213,7 @@ def _counted(features, frequencies, moments, expected, noise, max_clusters, rng)
         covariances = factors @ factors.transpose(0, 2, 1)
         valley = max(valley, deepest_valley(weights, centers, covariances, variances.min()))
     chosen = best if valley <= DEEP_VALLEY else 1
-    return scores.min(), ClusterCount(chosen, relative, min(least, 1.0), valley)
+    return scores.min(), ClusterCount(chosen, relative, least, valley)
 
 
 def _score_ellipsoids(scores, ellipsoids, problem, mixtures, most, of_atom, enough, diagonal):

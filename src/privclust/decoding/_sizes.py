@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from privclust.core.hints import Bounds
-from privclust.core.warn import warn_caller
 from privclust.decoding._mixture_fit import cell_variance
 from privclust.decoding._moments import Moments
-from privclust.privacy import PrivacyLeakWarning
-from privclust.privacy.bounds import Box, check_magnitude, checked_box, extremes
+from privclust.privacy.bounds import Box, check_magnitude, checked_box, extremes, leaks_of
 from privclust.sketches._frequencies import draw_frequencies
 
 PILOT_SHARE = 0.1
@@ -99,10 +97,6 @@ def box_of_fit(
     check_magnitude("X", low, high, *_RANGE)
     if epsilon is None:
         return None, ()
-    leak = "bounds were not given and are taken from the data"
-    warn_caller(
-        f"{leak}: the fit has no guarantee. Give bounds that are known without the data.",
-        PrivacyLeakWarning,
-    )
+    leaks = leaks_of()
     margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
-    return Box(low - margin, high + margin), (leak,)
+    return Box(low - margin, high + margin), leaks

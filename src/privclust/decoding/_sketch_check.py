@@ -26,6 +26,7 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
+from privclust.decoding._ellipsoids import n_numbers
 from privclust.decoding._gaussians import log_parts
 from privclust.privacy.bounds import Box
 
@@ -45,8 +46,7 @@ def least_loss(spreads: np.ndarray, n_features: int, of_one_number: float) -> fl
     >>> least_loss(np.ones(3), 2, 0.5)
     20.0
     """
-    d = n_features
-    numbers = d + 2 if spreads.ndim == 1 else 1 + d + d * (d + 1) // 2
+    numbers = n_features + 2 if spreads.ndim == 1 else n_numbers(1, n_features)
     return 2.0 * NATS_PER_NUMBER * numbers * of_one_number
 
 

@@ -56,18 +56,6 @@ class _Leaves:
     noise: np.ndarray  # standard deviation of the noise on the count of the point's cell
 
 
-@dataclass(frozen=True)
-class _Levels:
-    """The noise of each level, from the first to the deepest."""
-
-    first: int
-    noises: tuple[Gaussian, ...]
-
-    @property
-    def deepest(self) -> int:
-        return self.first + len(self.noises) - 1
-
-
 @dataclass(eq=False, repr=False)
 class TreeKMeans(PrivateEstimator, CenterClusterer):
     r"""k-means on an adaptive tree of noisy counts.
@@ -196,10 +184,10 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         source = noise_source(self.random_state)
         box, is_outside, leaks = declared_box(X, bounds_of(self))
         X = box.clipped(X) if is_outside else X
-        levels, of_round = self._noises(X.shape[1])
+        first, noises, of_round = self._noises(X.shape[1])
         lines = [
             noise.statement(f"counts of cells, level {level}")
-            for level, noise in enumerate(levels.noises, levels.first)
+            for level, noise in enumerate(noises, first)
         ]
         lines.append(of_round.statement("sums, counts and spreads by cluster", units="radii"))
         promise = self._promised(lines, "approximate", source, leaks, records)
@@ -208,8 +196,9 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         if (relation := self._relation()) is Neighbours.REPLACE_ONE:
             n_samples = left_out.n_counted(self.left_out_, relation)
         # neither the cells nor labels are kept: each has 8 bytes per row
+        deepest = first + len(noises) - 1
         leaves, self.n_levels_ = _grow(
-            Cells(X, box, levels.deepest, records.groups), levels, n_samples, source
+            Cells(X, box, deepest, records.groups), noises, n_samples, source
         )
         self.n_cells_ = len(leaves.weights) >> X.shape[1]
         rng = unprotected_generator(source)
@@ -285,7 +274,8 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
             found[j] = np.all(distances >= _APART * sums)
         return found
 
-    def _noises(self, n_features: int) -> tuple[_Levels, Gaussian]:
+    def _noises(self, n_features: int) -> tuple[int, list[Gaussian], Gaussian]:
+        """Return the first level, the noise of each from there on, and that of the round."""
         relation = self._relation()
         is_replaced = relation is Neighbours.REPLACE_ONE
         proof = "one cell loses a row, another gains it" if is_replaced else "one cell, one row"
@@ -296,24 +286,25 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         first = min(max(level, 1), deepest)
         shares = _DECAY ** np.arange(deepest - first + 1)
         shares *= _TREE_SHARE / shares.sum()
-        noises = tuple(Gaussian(sensitivity, whole / math.sqrt(share)) for share in shares)
+        noises = [Gaussian(sensitivity, whole / math.sqrt(share)) for share in shares]
         how = self.neighbours, self.epsilon, self.delta
-        return _Levels(first, noises), round_noise(*how, 1.0 - _TREE_SHARE)
+        return first, noises, round_noise(*how, 1.0 - _TREE_SHARE)
 
 
 def _grow(
-    cells: Cells, levels: _Levels, n_samples: float | None, source: NoiseSource
+    cells: Cells, noises: list[Gaussian], n_samples: float | None, source: NoiseSource
 ) -> tuple[_Leaves, int]:
     """Count level by level; return the undivided cells and the number of levels with cells.
 
-    If `n_samples` is None, the sum of the noisy counts of the first level is used in its place.
+    The noises are those of the last levels, to the deepest. If `n_samples` is None, the sum of the
+    noisy counts of the first of these levels is used in its place.
     """
-    d = len(cells.box.low)
-    inside = np.arange(2 ** (d * levels.first), dtype=np.int64)
+    d, first = len(cells.box.low), cells.depth + 1 - len(noises)
+    inside = np.arange(2 ** (d * first), dtype=np.int64)
     around, totals = np.zeros(1, dtype=np.int64), np.array([n_samples or 0.0])
     found, n_levels = [], 0
-    for number, noise in enumerate(levels.noises):
-        level = levels.first + number
+    for number, noise in enumerate(noises):
+        level = first + number
         noisy = noise.release(cells.counts(inside, level), source).reshape(
             len(around), len(inside) // max(len(around), 1)
         )
@@ -323,8 +314,8 @@ def _grow(
         if number:  # a cell is kept whole if all cells inside are estimated as empty
             is_whole = counts.sum(axis=1) == 0.0
             found.append((around[is_whole], totals[is_whole], level - 1))
-        is_last = level == levels.deepest
-        opens = math.inf if is_last else _OPENS * levels.noises[number + 1].sigma
+        is_last = level == cells.depth
+        opens = math.inf if is_last else _OPENS * noises[number + 1].sigma
         counts = counts.ravel()
         is_leaf, is_open = (counts > 0.0) & (counts <= opens), counts > opens
         found.append((inside[is_leaf], counts[is_leaf], level))
@@ -335,8 +326,8 @@ def _grow(
     at = np.concatenate([np.full(len(some), level) for some, _, level in found])
     if not len(numbers):  # all cells are estimated as empty: use the whole box
         numbers, counts, at = np.zeros(1, dtype=np.int64), np.ones(1), np.zeros(1, dtype=np.int64)
-    order = np.argsort(numbers << d * (levels.deepest - at))  # neighbours follow one another
-    sigmas = np.array([noise.sigma for noise in levels.noises])[np.maximum(at - levels.first, 0)]
+    order = np.argsort(numbers << d * (cells.depth - at))  # neighbours follow one another
+    sigmas = np.array([noise.sigma for noise in noises])[np.maximum(at - first, 0)]
     return _points(cells, *(part[order] for part in (numbers, counts, at, sigmas))), n_levels
 
 

@@ -66,7 +66,7 @@ def bounded_rows(
             )
         if largest < _SMALLEST and X.any():
             raise ValueError(f"X has no norm above {_SMALLEST:g}: rescale X")
-        return X, largest or 1.0, _leaks("norm_bound was not given and is", "a bound that is")
+        return X, largest or 1.0, leaks_of("norm_bound was not given and is", "a bound that is")
     radius = checked_radius(norm_bound)
     outside = longer_rows(X, radius)
     if not outside.any():
@@ -163,8 +163,10 @@ def directions(X: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _leaks(what: str, instead: str) -> tuple[str]:
-    """Warn the caller's caller that bounds come from the data, and return that as a leak."""
+def leaks_of(
+    what: str = "bounds were not given and are", instead: str = "bounds that are"
+) -> tuple[str]:
+    """Warn the user that bounds come from the data, and return that as a leak."""
     leak = f"{what} taken from the data"
     warn_caller(
         f"{leak}: the fit has no guarantee. Give {instead} known without the data.",
@@ -286,8 +288,7 @@ def declared_box(X: np.ndarray, bounds: Bounds | None) -> tuple[Box, bool, tuple
     if bounds is None:
         least, largest = extremes(X)
         check_magnitude("X", least, largest)
-        leaks = _leaks("bounds were not given and are", "bounds that are")
-        return Box(least, largest), False, leaks
+        return Box(least, largest), False, leaks_of()
     box = checked_box(bounds, X.shape[1])
     if len(X) == 0:
         return box, False, ()

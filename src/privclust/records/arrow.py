@@ -175,11 +175,6 @@ def batch_rows(n_columns: int) -> int:
     return max(1, _BATCH_VALUES // n_columns)
 
 
-def is_of(source: object, package: str) -> bool:
-    """Return whether an object's class, or a parent of it, belongs to a package."""
-    return any(kind.__module__.partition(".")[0] == package for kind in type(source).__mro__)
-
-
 def unquoted(stream: Any) -> Iterator[Any]:
     """Pass on the items of a stream; of errors that are not ours only the type."""
     try:

@@ -184,7 +184,7 @@ def column_of(column: Any) -> Column:
         return column
     if isinstance(column, np.ndarray):
         return _of_numpy(column)
-    package = _package(column)
+    package = package_of(column)
     if package in _READERS:
         return _READERS[package](column)
     if hasattr(column, "__array__"):
@@ -192,7 +192,7 @@ def column_of(column: Any) -> Column:
     return Column(list(column), ANY, type(column).__name__)
 
 
-def _package(container: Any) -> str:
+def package_of(container: Any) -> str:
     """Return the package of a container's class, or of the first parent that has a reader."""
     names = [kind.__module__.partition(".")[0] for kind in type(container).__mro__]
     return next((name for name in names if name in _READERS), "")
@@ -351,15 +351,15 @@ _READERS: dict[str, Callable[[Any], Column]] = {
 
 def columns_of(table: Any) -> list[tuple[str, Any]]:
     """Return names and columns of a frame of pandas or Polars, or a table of Arrow, in order."""
-    if _package(table) == "pandas":
+    if package_of(table) == "pandas":
         return [(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
-    if _package(table) == "pyarrow":
+    if package_of(table) == "pyarrow":
         return list(zip(table.schema.names, table.columns, strict=True))
     return [(series.name, series) for series in table.get_columns()]
 
 
 def is_frame(table: Any) -> bool:
     """Return whether a table has columns with types of their own."""
-    package = _package(table)
+    package = package_of(table)
     has = {"pandas": "iloc", "polars": "get_columns", "pyarrow": "schema"}.get(package, "")
     return bool(has) and hasattr(table, has) and len(getattr(table, "shape", ())) == 2

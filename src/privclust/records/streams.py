@@ -22,7 +22,7 @@ _CHUNK_BYTES = 1 << 23  # size of a chunk, in bytes of float64
 
 @dataclass
 class Chunks:
-    """An iterator over the records of a source, chunk by chunk.
+    """The records of a source, chunk by chunk, to be iterated over once.
 
     Each chunk is an array of shape (n, n_features) of finite numbers: float32 if the source has
     float32 or float16, otherwise float64. Iterating raises a ValueError for entries that are no
@@ -39,17 +39,15 @@ class Chunks:
     name: str
     n_features: int
     _pieces: Iterator[Any] = field(repr=False)
-    _row: int = field(default=0, repr=False)
 
-    def __iter__(self) -> Chunks:
-        return self
+    def __iter__(self) -> Iterator[np.ndarray]:
+        n_before = 0
+        for piece in self._pieces:
+            chunk = self._checked(piece, n_before)
+            n_before += len(chunk)
+            yield chunk
 
-    def __next__(self) -> np.ndarray:
-        chunk = self._checked(next(self._pieces))
-        self._row += len(chunk)
-        return chunk
-
-    def _checked(self, piece: Any) -> np.ndarray:
+    def _checked(self, piece: Any, n_before: int) -> np.ndarray:
         """Convert a piece to a numeric type, or raise an error that names the fault."""
         try:
             array = np.asarray(numbers_of_table(piece))
@@ -59,7 +57,7 @@ class Chunks:
             raise ReadingError(f"{self.name}: holds complex numbers, not real ones")
         if array.ndim != 2 or array.shape[1] != self.n_features:
             raise ValueError(
-                f"{self.name}: after row {self._row} comes a chunk of shape {array.shape}, "
+                f"{self.name}: after row {n_before} comes a chunk of shape {array.shape}, "
                 f"not (n, {self.n_features})"
             )
         is_short = array.dtype.kind == "f" and array.dtype.itemsize <= 4
@@ -68,13 +66,13 @@ class Chunks:
         if bad.any():
             row, column = np.argwhere(bad)[0]
             what = "is missing or no number" if np.isnan(array[row, column]) else "is infinite"
-            place = f"row {self._row + row + 1}, column {column + 1}"
+            place = f"row {n_before + row + 1}, column {column + 1}"
             raise ValueError(f"{self.name}: {place} {what}")
         return array
 
 
 def chunks(source: Source, name: str = "the array") -> Chunks:
-    """Return an iterator over the records of a source, with one chunk in memory at a time.
+    """Return the records of a source, with one chunk in memory at a time.
 
     Parameters
     ----------

@@ -18,7 +18,8 @@ import numpy as np
 
 from privclust.core.packages import require
 from privclust.core.validation import check_integer
-from privclust.records.arrow import RowReader, batch_rows, is_of, unquoted
+from privclust.records.arrow import RowReader, batch_rows, unquoted
+from privclust.records.columns import package_of
 from privclust.records.files import files_of
 from privclust.records.labels import LabelCounts, SecondReading
 from privclust.records.table_files import TextFile, open_table, reworded, worded
@@ -102,7 +103,7 @@ _Part: TypeAlias = tuple[RowReader, Any]  # the reader of a batch, and its colum
 
 def _total_of_groups(source: Any, state_of: Any, reading: Any, n_threads: int) -> State:
     """Read twice: first only persons, to count their rows, then all."""
-    if is_of(source, "pyarrow") and hasattr(source, "read_next_batch"):
+    if package_of(source) == "pyarrow" and hasattr(source, "read_next_batch"):
         raise ValueError(
             "an Arrow reader gives its rows once, but groups need two passes: give a table, a "
             "file, or another source that can be read again"
@@ -121,7 +122,7 @@ def _parts(source: Any, reading: Any) -> Generator[_Part, None, None]:
     if all(isinstance(path, str | os.PathLike) for path in paths):
         return _parts_of_files(paths, reading)
     pyarrow = require("pyarrow", "tables")
-    if is_of(source, "pyarrow") and hasattr(source, "scanner"):  # a data set, which may be remote
+    if package_of(source) == "pyarrow" and hasattr(source, "scanner"):  # a data set, maybe remote
         reads = list(reading.for_schema(source.schema).reads)
         how = {"batch_size": batch_rows(len(reads)), "batch_readahead": 1, "fragment_readahead": 1}
         streams = [source.scanner(columns=reads, use_threads=False, **how).to_reader()]

@@ -369,16 +369,10 @@ class Sketch:
     def _compared(self, other: Self) -> tuple[tuple[str, object, object, str], ...]:
         """Return what a merge needs to be equal: name, own value, other value and advice."""
         tables = [one.table and one.table.declared for one in (self, other)]
-        once = "draw them once, for all sketches"
+        measured = self.n_measurements, other.n_measurements
         return (
-            ("frequencies", self.frequencies.shape, other.frequencies.shape, once),
-            ("frequencies", self.key, other.key, once),
-            (
-                "measurements per record",
-                self.n_measurements,
-                other.n_measurements,
-                "use one number",
-            ),
+            ("frequencies", self.key, other.key, "draw them once, for all sketches"),
+            ("measurements per record", *measured, "use one number"),
             ("kinds of records", self.unit, other.unit, "use groups for all sketches or for none"),
             ("declared columns", tables[0], tables[1], "use one declaration, bounds and all"),
         )

@@ -80,10 +80,10 @@ def scale_noise_of_second_level(patch, factor):
     """Multiply the noise of the second level by `factor`, a function of the first's release."""
     real = _tree._grow
 
-    def grow(cells, levels, *more):
+    def grow(cells, noises, *more):
         RELEASED.clear()
-        noises = [ScaledNoise(noise.sensitivity, noise.sigma) for noise in levels.noises]
-        return real(cells, dataclasses.replace(levels, noises=tuple(noises)), *more)
+        scaled = [ScaledNoise(noise.sensitivity, noise.sigma) for noise in noises]
+        return real(cells, scaled, *more)
 
     def factor_of(self, released):
         return factor(released[0]) if len(released) == 1 else 1.0
@@ -110,10 +110,9 @@ def a_level_is_released_twice(patch):
         def release(self, *args):
             return 0.5 * (super().release(*args) + super().release(*args))
 
-    def grow(cells, levels, *more):
-        first, second, *others = levels.noises
-        noises = first, Twice(second.sensitivity, second.sigma), *others
-        return real(cells, dataclasses.replace(levels, noises=noises), *more)
+    def grow(cells, noises, *more):
+        first, second, *others = noises
+        return real(cells, [first, Twice(second.sensitivity, second.sigma), *others], *more)
 
     patch.setattr(_tree, "_grow", grow)
 
