@@ -16,7 +16,6 @@ from scipy import stats
 from privclust.privacy import Guarantee, pld_epsilon
 from privclust.privacy.accounting import Loss, pure_rho
 from privclust.privacy.measurements import (
-    ComplexLaplace,
     Exponential,
     Gamma,
     Gaussian,
@@ -55,7 +54,6 @@ def system():
 
 MEASUREMENTS = [
     (Laplace, "l1", np.zeros(3)),
-    (ComplexLaplace, "l1", np.zeros(3, complex)),
     (Gaussian, "l2", np.zeros(3)),
     (SymmetricGaussian, "l2", np.zeros((4, 2, 2))),
     (Gamma, "l1", np.zeros(3)),
@@ -115,7 +113,7 @@ def test_bad_arguments_are_named(kind, norm, value):
     with pytest.raises(ValueError, match="source must be"):
         kind(good, 0.5).release(value, 0)
     if kind is not SymmetricGaussian:  # which multiplies the entries first
-        with pytest.raises(ValueError, match=r"must hold (real|complex) numbers, got dtype"):
+        with pytest.raises(ValueError, match="must hold real numbers, got dtype"):
             kind(good, 0.5).release(np.full(value.shape, "a"), seeded())
 
 
@@ -150,7 +148,6 @@ PRICES = [
     (Laplace(bound(3.0, "l1"), 0.7, 4), Loss(of_laplace(0.7), 0.7, 4)),
     (Laplace(bound(3.0, "l1"), 0.7, entries=5.0), Loss(of_laplace(0.14, 5.0), 0.7)),
     (Laplace(bound(3.0, "l1"), 0.7, mu=0.35), Loss(of_laplace(0.175, 4.0), 0.7)),
-    (ComplexLaplace(bound(3.0, "l1"), 0.7), Loss(of_laplace(0.7), 0.7)),
     (Gaussian(bound(3.0, "l2"), 2.0, 4), Loss(9.0 / 8.0, count=4)),
     (Gaussian.of_share(bound(3.0, "l2"), 0.7, 4), Loss(RHO, count=4)),
     (
@@ -298,27 +295,8 @@ def test_gaussian_deviation_is_sigma_whatever_the_sensitivity(system):
     assert stats.kstest(drawn, truth).pvalue > SYSTEM_ALPHA
 
 
-def test_complex_laplace_parts_are_independent_laplace(system):
-    """Magnitudes correlate, if at all, by less than five standard errors (5.7e-7 by chance)."""
-    noise = ComplexLaplace(bound(0.6, "l1"), 2.0)
-    for source, n, alpha in ((seeded(3), N_DRAWS, ALPHA), (system, 5000, SYSTEM_ALPHA)):
-        drawn = noise.release(np.full((2, n // 2), 3.0 - 1.0j), source)
-        assert stats.kstest(drawn.real.ravel(), stats.laplace(3.0, 0.3).cdf).pvalue > alpha
-        assert stats.kstest(drawn.imag.ravel(), stats.laplace(-1.0, 0.3).cdf).pvalue > alpha
-        magnitudes = np.abs(drawn.real.ravel() - 3.0), np.abs(drawn.imag.ravel() + 1.0)
-        if source is not system:
-            assert abs(np.corrcoef(magnitudes)[0, 1]) * math.sqrt(n) < 5
-
-
-def test_complex_scalars_and_real_input():
-    """A real array is a complex one whose imaginary parts, 0, are protected too."""
-    scalar = ComplexLaplace(bound(1.0, "l1"), 1.0).release(1.0, seeded())
-    assert isinstance(scalar, complex)
-    assert scalar.imag != 0.0
-
-
 @pytest.mark.parametrize(("m", "r", "n0", "epsilon"), [(40, 40, 100, 1.0), (60, 6, 1000, 0.1)])
-def test_complex_laplace_is_the_sketch_s_noise(m, r, n0, epsilon):
+def test_laplace_noise_on_parts_is_the_sketch_s_noise(m, r, n0, epsilon):
     """The l1 sensitivity of eq. (4) by search over phases gives sigma_xi = 4 sqrt(2 a) m / ...
 
     The largest l1 change of exp(i t) is at t = pi / 4, where the search's grid of 64 angles has a
@@ -331,9 +309,9 @@ def test_complex_laplace_is_the_sketch_s_noise(m, r, n0, epsilon):
     sensitivity = bound(worst * r / math.sqrt(m) / (alpha_r * n0), "l1")
     sigma_xi = 4 * math.sqrt(2 * alpha_r) * m / (math.sqrt(n0) * epsilon)
     parts_scale = sigma_xi / 2 / math.sqrt(alpha_r * m * n0)  # L^C(sigma_xi / sqrt(2)), Def. 2, 3
-    drawn = ComplexLaplace(sensitivity, epsilon).release(np.zeros(50_000), seeded(5))
-    assert stats.kstest(drawn.real, stats.laplace(0, parts_scale).cdf).pvalue > ALPHA
-    assert stats.kstest(drawn.imag, stats.laplace(0, parts_scale).cdf).pvalue > ALPHA
+    drawn = Laplace(sensitivity, epsilon).release(np.zeros((50_000, 2)), seeded(5))
+    for part in drawn.T:
+        assert stats.kstest(part, stats.laplace(0, parts_scale).cdf).pvalue > ALPHA
     assert sensitivity.value / epsilon == pytest.approx(parts_scale, rel=1e-12)
 
 

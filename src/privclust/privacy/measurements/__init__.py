@@ -21,14 +21,13 @@ from privclust.privacy.measurements._calibration import (
 )
 from privclust.privacy.measurements._exponential import Exponential
 from privclust.privacy.measurements._gaussian import Gaussian, SmoothGaussian, SymmetricGaussian
-from privclust.privacy.measurements._laplace import ComplexLaplace, Laplace
+from privclust.privacy.measurements._laplace import Laplace
 from privclust.privacy.measurements._measurement import PRICE_TOLERANCE, Measurement
 from privclust.privacy.measurements._printed import Gamma, Wishart
 from privclust.privacy.measurements._stated import check_stated
 
 __all__ = [
     "PRICE_TOLERANCE",
-    "ComplexLaplace",
     "Exponential",
     "Gamma",
     "Gaussian",

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from privclust.core.validation import check_real
@@ -15,7 +14,6 @@ from privclust.privacy.accounting import Loss, laplace_rho
 from privclust.privacy.measurements._measurement import (
     PRICE_TOLERANCE,
     WithEpsilon,
-    finite_array,
     real_array,
 )
 from privclust.privacy.noise import NoiseSource
@@ -49,6 +47,7 @@ class Laplace(WithEpsilon):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from privclust.privacy import Sensitivity
     >>> noise = Laplace(Sensitivity(1.0, "l1", "add-remove", "one row is one count"), 0.5)
     >>> noise.release([10.0, 20.0], np.random.default_rng(0)).round(2)
@@ -90,42 +89,3 @@ class Laplace(WithEpsilon):
     def release(self, value: ArrayLike, source: NoiseSource) -> Any:
         """Return a value with noise; see `Measurement.release`."""
         return noise.add_laplace(real_array("value", value), self.scale, source)
-
-
-@dataclass(frozen=True)
-class ComplexLaplace(Laplace):
-    r"""Laplace noise of scale ``sensitivity / epsilon`` on real and imaginary parts.
-
-    As `Laplace` on these parts, with their joint l1 sensitivity.
-
-    Notes
-    -----
-    In the compressive k-means paper (Definition 2) L^C(beta) has parts of scale beta / sqrt(2), and
-    the noise of the sketch, eq. (4), is L^C(sigma_xi / sqrt(2)) / sqrt(alpha_r m n_0): parts of
-    scale ``sigma_xi / (2 sqrt(alpha_r m n_0))``. One of n_0 rows moves r = alpha_r m features of
-    modulus 1 / sqrt(m) by at most 2 sqrt(2) each in l1, divided by alpha_r n_0: l1 sensitivity
-    ``2 sqrt(2) sqrt(m) / n_0`` (replace-one, masks given). Equating scales gives
-    ``sigma_xi = 4 sqrt(2) sqrt(alpha_r) m / (sqrt(n_0) epsilon)``. Eq. (7) of the paper agrees; our
-    copy of Proposition 1 has alpha_r in place of its root, which gives epsilon / sqrt(alpha_r).
-
-    References
-    ----------
-    V. Schellekens, A. Chatalic, F. Houssiau, Y.-A. de Montjoye, L. Jacques and R. Gribonval,
-    "Differentially private compressive k-means", ICASSP 2019, Definitions 2 to 4, Proposition 1.
-
-    Examples
-    --------
-    >>> from privclust.privacy import Sensitivity
-    >>> sketch = Sensitivity(0.2, "l1", "replace-one", "unit phases, 10 rows")
-    >>> ComplexLaplace(sketch, 1.0).release([1.0 + 1.0j], np.random.default_rng(0)).round(2)
-    array([1.06+0.88j])
-    """
-
-    mechanism = "complex laplace"
-
-    def release(self, value: ArrayLike, source: NoiseSource) -> Any:
-        """Return a complex value with noise, complex128; see `Measurement.release`."""
-        array = finite_array("value", value, "biufc", np.complex128)
-        parts = np.stack([array.real, array.imag], axis=-1)
-        noisy = noise.add_laplace(parts, self.scale, source)
-        return np.ascontiguousarray(noisy).view(np.complex128)[..., 0][()]

@@ -202,16 +202,10 @@ def real_array(name: str, value) -> np.ndarray | FixedPoint:
     """Return a float64 array of finite numbers; fixed-point numbers are unchanged."""
     if isinstance(value, FixedPoint):
         return value
-    return finite_array(name, value, "biuf", np.float64)
-
-
-def finite_array(name: str, value, kinds: str, dtype) -> np.ndarray:
-    """Return an array of `dtype` with finite entries, from numbers of the given numpy kinds."""
     array = np.asarray(value)
-    if array.dtype.kind not in kinds:
-        number = "complex" if "c" in kinds else "real"
-        raise ValueError(f"{name} must hold {number} numbers, got dtype {array.dtype}")
-    array = array.astype(dtype)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    array = array.astype(np.float64)
     if not np.isfinite(array).all():
         bad = np.asarray(value)[~np.isfinite(array)].flat[0]
         raise ValueError(f"{name} must be finite, got {bad}")
