@@ -23,7 +23,6 @@ from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds, pri
 from privclust.privacy.measurements import SmoothGaussian
 from privclust.privacy.noise import NoiseSource, is_seeded, noise_source, unprotected_generator
 from privclust.subspaces._smooth_sensitivity import (
-    Calibration,
     exact_calibration,
     lemma_calibration,
     most_central,
@@ -270,15 +269,15 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         is_private, budget = self.variant == "corrected", (self.epsilon, self.delta)
         if is_private:
             n_coordinates = n_clusters * n_features * min(dimension, n_features - dimension)
-            chosen = exact_calibration(*budget, n_coordinates)
+            alpha, beta = exact_calibration(*budget, n_coordinates)
         else:
             n_coordinates = n_clusters * n_features * dimension
-            chosen = lemma_calibration(*budget, n_coordinates)
+            alpha, beta = lemma_calibration(*budget, n_coordinates)
         proof = "privclust.subspaces._smooth_sensitivity"
         return SmoothGaussian(
             1.0,
-            chosen.alpha,
-            chosen.beta,
+            alpha,
+            beta,
             n_coordinates,
             *budget,
             proof=proof if is_private else "Algorithm 1, Theorem 3.1",
@@ -290,8 +289,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         noise, is_private = self._noise(shape), self.variant == "corrected"
         caveats = [_FOR_SUBSPACES_ALONE] if is_private else [_ORDER_IS_SEEN]
         if not is_private:
-            calibration = Calibration(noise.alpha, noise.beta)
-            if worst_delta(self.epsilon, calibration, noise.n_coordinates) > self.delta:
+            worst = worst_delta(self.epsilon, noise.alpha, noise.beta, noise.n_coordinates)
+            if worst > self.delta:
                 caveats.append("alpha and beta are not admissible for so large an epsilon")
         return Guarantee.of(
             [noise.statement("subspaces" if is_private else "bases")],

@@ -42,7 +42,6 @@ Noise
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -56,14 +55,6 @@ _BETA_DECAY = 0.98  # factor of beta from one attempt to the next, until delta i
 _MARGIN = 1e-6  # relative, of delta: outweighs errors of the quadrature
 _TAIL_DEVIATIONS = 12.0  # values further from the mean have probability 1e-31
 _PANELS, _NODES = 64, 16  # panels of the quadrature, and Gauss-Legendre nodes in each
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Noise of deviation ``S / alpha``, with S smooth to a factor of ``exp(beta)``."""
-
-    alpha: float
-    beta: float
 
 
 def neighbours_needed(n_results: int, n_changed: int) -> int:
@@ -131,20 +122,19 @@ def printed_sensitivity(radii: np.ndarray, beta: float, diameter: float, n_chang
     return float(2.0 * (means * np.exp(-beta * np.arange(len(means)))).max())
 
 
-def lemma_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calibration:
+def lemma_calibration(epsilon: float, delta: float, n_coordinates: int) -> tuple[float, float]:
     """Return alpha and beta of Algorithm 1, line 2 (Nissim, Raskhodnikova and Smith 2007).
 
     `worst_delta` finds them admissible, for delta from 1e-12 to 0.01, up to an epsilon of at least
     25 (D = 2), 30 (D = 4), 105 (D = 30), 225 (D = 90) and 430 (D = 2250).
     """
     log_term = math.log(2.0 / delta)
-    return Calibration(
-        epsilon / (5.0 * math.sqrt(2.0 * log_term)), epsilon / (4.0 * (n_coordinates + log_term))
-    )
+    alpha = epsilon / (5.0 * math.sqrt(2.0 * log_term))
+    return alpha, epsilon / (4.0 * (n_coordinates + log_term))
 
 
 @lru_cache(maxsize=1024)
-def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calibration:
+def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> tuple[float, float]:
     r"""Return alpha and beta by the hockey-stick divergence itself, for every epsilon.
 
     Alpha is half of its value for noise of one fixed scale, so that varying scales cost at most a
@@ -177,13 +167,13 @@ def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> Calib
             f"epsilon={epsilon!r}, delta={delta!r}"
         )
     beta = math.exp(high if excess(high) <= 0 else brentq(excess, low, high, xtol=1e-9))
-    while worst_delta(epsilon, Calibration(alpha, beta), n_coordinates) > delta:
+    while worst_delta(epsilon, alpha, beta, n_coordinates) > delta:
         beta *= _BETA_DECAY
-    return Calibration(alpha, beta)
+    return alpha, beta
 
 
-def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) -> float:
-    r"""Return delta for which noise of that calibration is (epsilon, delta)-private.
+def worst_delta(epsilon: float, alpha: float, beta: float, n_coordinates: int) -> float:
+    r"""Return delta for which noise of that alpha and beta is (epsilon, delta)-private.
 
     Bounds :math:`H(v, c) = \sup_E P(E) - e^{\epsilon} Q(E)` of P = N(0, I), Q = N(v, c^2 I) over
     all c and v that the module allows.
@@ -209,7 +199,6 @@ def worst_delta(epsilon: float, calibration: Calibration, n_coordinates: int) ->
         At most 1, the value for any beta above 5. Without the condition on alpha, steps are taken
         on both sides.
     """
-    alpha, beta = calibration.alpha, calibration.beta
     if beta > _LARGEST_BETA:
         return 1.0
     n_steps = math.ceil(n_coordinates * beta / (_STEP_PART_OF_EPSILON * epsilon))

@@ -65,7 +65,7 @@ def test_ties_that_one_more_row_turns(monkeypatch):
         return labels
 
     monkeypatch.setattr(_exact_moments, "rounded_columns", as_they_are)
-    monkeypatch.setattr(_exact_moments, "_labels", by_kernels)
+    monkeypatch.setattr(_exact_moments, "labels_by_subspace", by_kernels)
     subject = SuLQKPlanes(4, 1, norm_bound=1.0, neighbours="add_remove", max_iter=1)
     finding = found(subject, "sensitivity", n_pairs=400, n_features=8)
     assert finding.situation.startswith("tied starts")
@@ -75,8 +75,8 @@ def test_ties_that_one_more_row_turns(monkeypatch):
 def test_a_start_in_other_units(monkeypatch):
     """PrivateGaussianMixture summed about its means, took any start, and moved the sums to 0."""
 
-    def about_the_means(self, radius, weights, means, covariances, X):
-        rows, mean = X / radius, means[0]
+    def about_the_means(self, radius, mixture, X):
+        rows, mean = X / radius, mixture.means[0]
         counts = np.full(1, float(len(X)))
         sums = (rows - mean).sum(axis=0)[None] + counts[:, None] * mean
         centred = (rows - mean).T @ (rows - mean)

@@ -12,7 +12,6 @@ from privclust.subspaces import (
     smooth_sensitivity,
 )
 from privclust.subspaces._smooth_sensitivity import (
-    Calibration,
     exact_calibration,
     hockey_stick,
     lemma_calibration,
@@ -221,14 +220,14 @@ def test_divergence_grows_with_the_shift():
         assert (np.diff(found) >= -1e-15).all()
 
 
-@pytest.mark.parametrize("calibration", [Calibration(0.3, 0.05), Calibration(1.6, 0.02)])
-def test_worst_delta_is_above_all_pairs(calibration):
+@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.05), (1.6, 0.02)])
+def test_worst_delta_is_above_all_pairs(alpha, beta):
     """Also where alpha^2 > 2 epsilon (the second), which takes another proof."""
     epsilon, d = 1.0, 12
-    bound = worst_delta(epsilon, calibration, d)
+    bound = worst_delta(epsilon, alpha, beta, d)
     found = max(
-        hockey_stick(epsilon, part * calibration.alpha * min(1.0, c), c, d)
-        for c in np.exp(calibration.beta * np.linspace(-1, 1, 81))
+        hockey_stick(epsilon, part * alpha * min(1.0, c), c, d)
+        for c in np.exp(beta * np.linspace(-1, 1, 81))
         for part in (0.3, 0.9, 1.0)
     )
     assert found <= bound <= found * 1.2
@@ -240,32 +239,30 @@ def test_worst_delta_is_above_all_pairs(calibration):
 )
 def test_exact_calibration_is_private_and_tight(epsilon, d):
     delta = 1e-5
-    found = exact_calibration(epsilon, delta, d)
-    assert found.alpha > 0
-    assert worst_delta(epsilon, found, d) <= delta
-    more = Calibration(found.alpha, found.beta * 1.05)
-    assert worst_delta(epsilon, more, d) > delta
+    alpha, beta = exact_calibration(epsilon, delta, d)
+    assert alpha > 0
+    assert worst_delta(epsilon, alpha, beta, d) <= delta
+    assert worst_delta(epsilon, alpha, beta * 1.05, d) > delta
     # alpha is half of what the Gaussian mechanism has without any change of scale
-    assert hockey_stick(epsilon, 2 * found.alpha, 1.0, d) == pytest.approx(delta, rel=1e-6)
+    assert hockey_stick(epsilon, 2 * alpha, 1.0, d) == pytest.approx(delta, rel=1e-6)
 
 
 def test_printed_calibration():
     """Line 2 of Algorithm 1, and the epsilon up to which it is admissible."""
-    found = lemma_calibration(2.0, 1e-3, 10)
+    alpha, beta = lemma_calibration(2.0, 1e-3, 10)
     log_term = math.log(2000)
-    assert found.alpha == pytest.approx(2 / (5 * math.sqrt(2 * log_term)))
-    assert found.beta == pytest.approx(2 / (4 * (10 + log_term)))
+    assert alpha == pytest.approx(2 / (5 * math.sqrt(2 * log_term)))
+    assert beta == pytest.approx(2 / (4 * (10 + log_term)))
     for d, last in ((2, 25.0), (4, 30.0), (30, 105.0), (90, 225.0), (2250, 430.0)):
         for delta in (1e-12, 1e-6, 1e-2):
             for epsilon in (0.1, 3.0, last):
-                assert worst_delta(epsilon, lemma_calibration(epsilon, delta, d), d) <= delta
+                assert worst_delta(epsilon, *lemma_calibration(epsilon, delta, d), d) <= delta
         # and not for all: what is printed asks for beta in proportion to epsilon
-        assert worst_delta(9 * last, lemma_calibration(9 * last, 1e-6, d), d) > 1e-6
+        assert worst_delta(9 * last, *lemma_calibration(9 * last, 1e-6, d), d) > 1e-6
 
 
 @pytest.mark.parametrize("d", [30, 90])
 def test_exact_calibration_asks_for_less(d):
     for epsilon in (0.1, 1.0, 10.0):
         exact, printed = exact_calibration(epsilon, 1e-6, d), lemma_calibration(epsilon, 1e-6, d)
-        assert exact.alpha > 2 * printed.alpha
-        assert exact.beta > 2 * printed.beta
+        assert all(own > 2 * other for own, other in zip(exact, printed, strict=True))

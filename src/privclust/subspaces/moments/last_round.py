@@ -88,11 +88,6 @@ class RoundPlan:
     noise: Gaussian
     variance: float
 
-    @property
-    def weight(self) -> float:
-        """The weight of the sums of factors."""
-        return _KAPPA * self.radius
-
 
 def sensitivity(radius: float, relation: Neighbours) -> Sensitivity:
     """Return the sensitivity of the sums of clipped R."""
@@ -157,7 +152,7 @@ def released(
     """Return noisy sums of f R, (k, d - q, q), and of f and g, (k, 2)."""
     exact = round_sums(X, decoded, plan.radius, groups)
     weights = np.ones(exact.shape[1])
-    weights[-2:] = plan.weight
+    weights[-2:] = _KAPPA * plan.radius
     noisy = plan.noise.release(exact, source, weights)
     k, d, q = decoded.subspaces.shape
     return noisy[:, :-2].reshape(k, d - q, q), noisy[:, -2:]
