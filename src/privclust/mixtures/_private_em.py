@@ -248,40 +248,37 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         return PlanSettings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 
     def _run(self, parts, n_records, radius, start, plan, source):
-        """Run EM on rows divided by the radius; `parts` are rows by group size."""
-        weights, means, covariances = start
-        acted, n_features = np.zeros(3), means.shape[1]
-        estimate = self._estimate(n_features)
+        """Run EM from a mixture in units of the radius; `parts` are rows by group size."""
+        mixture, acted, estimate = start, np.zeros(3), self._estimate(start.n_features)
         for _ in logged(range(self.max_iter), self.max_iter, "private EM: iterations"):
-            now = partial(self._statistics, radius, weights, means, covariances)
-            exact = weighted_statistics(parts, now)
+            exact = weighted_statistics(parts, partial(self._statistics, radius, mixture))
             sums = exact.counts, exact.sums, exact.second_moments
             noisy = add_noise(plan, *sums, source).of_unit(exact.unit)
-            weights, means, covariances, floors = parameters_from(noisy, n_records, estimate)
-            acted += floors.sum(axis=1)
-        self.parameters_ = self._parameters(radius, weights, means, covariances)
+            *found, floors = parameters_from(noisy, n_records, estimate)
+            mixture, acted = self._mixture(*found), acted + floors.sum(axis=1)
+        self.parameters_ = mixture.stretched(radius)
         rates = acted / (self.n_components * self.max_iter)
         self.floor_rates_ = FloorRates(*(float(rate) for rate in rates))
         noises = (plan.get("joint") or plan[part] for part in ("counts", "sums"))
         deviations = [noise.deviation for noise in noises]
-        self.is_detected_ = detected_components(noisy.counts, *deviations, n_features)
+        self.is_detected_ = detected_components(noisy.counts, *deviations, start.n_features)
         warn_of_noise(noise_message(self.is_detected_, of="components"))
 
-    def _parameters(self, radius, weights, means, covariances):
-        """Return a mixture in the units of X, with zero covariances set to the floor."""
+    def _mixture(self, weights, means, covariances):
+        """Return a mixture, with zero covariances (None) set to the floor."""
         kind = self.covariance_type
         if kind == "zero":
             kind, covariances = "spherical", np.full(len(means), self.covariance_floor)
-        return MixtureParameters(weights, means, covariances, kind).stretched(radius)
+        return MixtureParameters(weights, means, covariances, kind)
 
-    def _statistics(self, radius, weights, means, covariances, X) -> ExactStatistics:
+    def _statistics(self, radius, mixture, X) -> ExactStatistics:
         """Return the exact statistics of rows, in units of about the radius."""
-        if covariances is None:
-            return nearest_mean_statistics(X, radius, means)
-        return exact_statistics(X, radius, self._parameters(1.0, weights, means, covariances))
+        if self.covariance_type == "zero":
+            return nearest_mean_statistics(X, radius, mixture.means)
+        return exact_statistics(X, radius, mixture)
 
     def _start(self, n_features, radius, rng):
-        """Return a data-independent start in unit-ball coordinates."""
+        """Return a data-independent mixture in unit-ball coordinates."""
         k, kind = self.n_components, self.covariance_type
         weights = start_array("weights_init", self.weights_init, (k,))
         if weights is None:
@@ -296,7 +293,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
                 means = shortened(means, 1.0)
                 _warn_of_start("means_init")
         if kind == "zero":
-            return weights, means, None
+            return self._mixture(weights, means, None)
         shape = covariance_shape(kind, k, n_features)
         covariances = start_array("covariances_init", self.covariances_init, shape)
         if covariances is None:
@@ -309,7 +306,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         clipped = clipped_spectrum(covariances, *_VARIANCES)
         if clipped is not covariances:
             _warn_of_start("covariances_init")
-        return weights, means, clipped
+        return self._mixture(weights, means, clipped)
 
     def _estimate(self, n_features):
         project = self.variant == "corrected"
