@@ -11,15 +11,14 @@ from privclust_papers.dpsc.circle import circle_instability, circle_optimum
 from privclust_papers.dpsc.exact_chain import total_variation_curve
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.settings.config import ConfigError
+from privclust_papers.shared.rows import Point
 
 _SPREAD = 0.1  # standard deviation of the angles of rows about a line, in radians
 _SHAPES = ("lines", "circle")
 _MOST_ROWS = 7  # of an exact chain: its matrix has 4^n entries
 
 
-def circle_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def circle_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return evenly spaced points on the unit circle, and one more at two places (Figure 1).
 
     The point has ``n_points``, which the paper does not state. Nothing is random.
@@ -56,9 +55,7 @@ def evaluate_circle(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
     }
 
 
-def chain_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def chain_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return a few unit rows in the plane, for which the chain on labels is a small matrix.
 
     The point has ``n_samples``, at most 7; ``n_sweeps``; and ``shape``: "lines", half of the rows

@@ -21,6 +21,7 @@ from privclust.synthetic.subspaces import subspace_mixture
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import COMPLETE, construct
+from privclust_papers.shared.rows import Dataset, Point
 
 GENERATED = "generated as the paper describes"
 STARTS = ("ssc", "lrr")
@@ -32,9 +33,7 @@ _N_RECORDS = 100  # of a chain, as in Figure 3
 _FIRST_RECORDS = 30  # the first sweeps are all recorded
 
 
-def mixture_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return points near random subspaces (Section 5); the truth is these subspaces.
 
     The point has ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``, ``noise`` and
@@ -45,9 +44,7 @@ def mixture_trial(
     return TrialData(X, labels, GENERATED, extra=_extra(point, truth))
 
 
-def yale_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def yale_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """Return images of random people (Section 5), prepared as in the paper, with labels.
 
     People are drawn from those without missing images. The images of each person are projected onto
@@ -94,7 +91,7 @@ def _affine(images: np.ndarray, dimension: int) -> np.ndarray:
     return mean + (images - mean) @ components.T @ components
 
 
-def _extra(point: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:
+def _extra(point: Point, truth: np.ndarray) -> dict[str, Any]:
     """Return the extra of a trial, with delta = 1/(n ln n), as in Figure 2."""
     n, settings = point["n_samples"], ("n_clusters", "dimension", "n_sweeps")
     extra = {name: point[name] for name in settings}
@@ -102,10 +99,10 @@ def _extra(point: Mapping[str, Any], truth: np.ndarray) -> dict[str, Any]:
 
 
 def share_labels(
-    point: Mapping[str, Any],
+    point: Point,
     trial: int,
     streams: TrialStreams,
-    dataset: Mapping[str, Any] | None,
+    dataset: Dataset | None,
     shard: int,
     n_shards: int,
 ) -> dict[str, np.ndarray]:
@@ -114,7 +111,7 @@ def share_labels(
     Gibbs samplers start from them, and clusterings without privacy use them. They do not depend on
     epsilon. Returns ``ssc``, ``lrr`` and ``tsc``, shape (n,), int64.
     """
-    from privclust_papers.dpsc.solvers import SOLVERS, solver
+    from privclust_papers.dpsc.solvers import SOLVERS
 
     if n_shards != 1:
         raise ConfigError(f"shards: got {n_shards}; it must be 1: labels are no sums")
@@ -124,8 +121,8 @@ def share_labels(
     with warnings.catch_warnings():
         # columns of SSC that have not quite converged are part of the method
         warnings.filterwarnings("ignore", message=".*did not reach tol")
-        for name in SOLVERS:
-            model = solver(name, data.extra["n_clusters"], rng)
+        for name, solver in SOLVERS.items():
+            model = solver(data.extra["n_clusters"], random_state=rng)
             labels[name] = np.asarray(model.fit(data.X).labels_, dtype=np.int64)
     return labels
 
@@ -167,14 +164,14 @@ def fit_chain(
 
 def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, streams: TrialStreams):
     """Construct a method with the arguments that its class accepts; see `fit_subspaces`."""
-    from privclust_papers.dpsc.solvers import solver
+    from privclust_papers.dpsc.solvers import SOLVERS
 
     noise, params = streams.get("noise"), dict(params)
     offered = {name: data.extra[name] for name in ("n_clusters", "dimension", "delta", "n_sweeps")}
     offered["subspace_dimension"] = offered["dimension"]
     if isinstance(params.get("base"), str):
         seed = int(noise.integers(2**31))
-        params["base"] = solver(params["base"], data.extra["n_clusters"], seed)
+        params["base"] = SOLVERS[params["base"]](data.extra["n_clusters"], random_state=seed)
     init = params.get("init")
     if isinstance(init, str) and init in STARTS:
         params["init"] = data.extra["shared"][init]

@@ -6,7 +6,6 @@ from functools import partial
 
 from privclust.segmentation import LRR, SSC, TSC
 
-SOLVERS = ("ssc", "lrr", "tsc")
 SSC_ALPHA = 20.0
 """Weight of SSC's data term, not given in the paper.
 
@@ -14,12 +13,9 @@ Chosen over the default of the class, 800, by label errors on single draws outsi
 they were far smaller on data (i) with n = 5,000, and similar on data (ii) and faces.
 """
 
+SOLVERS = {"ssc": partial(SSC, alpha=SSC_ALPHA), "lrr": LRR, "tsc": TSC}
+"""Methods by name.
 
-def solver(name: str, n_clusters: int, random_state=None):
-    """Return a segmentation method by its name.
-
-    LRR is the closed form without an error term, which is exact on the faces; on generated data an
-    error term made no difference.
-    """
-    method = {"ssc": partial(SSC, alpha=SSC_ALPHA), "lrr": LRR, "tsc": TSC}[name]
-    return method(n_clusters, random_state=random_state)
+LRR is the closed form without an error term, which is exact on the faces; on generated data an
+error term made no difference.
+"""

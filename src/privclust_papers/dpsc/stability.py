@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,15 +27,14 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.report.drawing.panels import caption, counted, legend_below, rows_of
 from privclust_papers.report.drawing.style import Drawing, Results, canvas
 from privclust_papers.settings.config import ConfigError
+from privclust_papers.shared.rows import Point
 
 NOISES = (1e-2, 1e-3, 1e-4, 1e-5)  # angles of rows to their line, in radians
 _LARGEST_PHI2 = 1.0 / 1602.0
 _BELOW_LIMIT = 0.999  # cost of candidates relative to the limit of Lemma 3.3
 
 
-def separated_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def separated_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return unit rows near two lines at right angles, at several levels of noise.
 
     The point has ``n_samples``. ``extra["angles"]`` are standard normal angles to the nearer line,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,12 @@ from privclust.segmentation import TSC
 from privclust.synthetic.subspaces import subspace_mixture
 from privclust_papers.dpsc.data import GENERATED
 from privclust_papers.pipeline.runner import TrialData, TrialStreams
+from privclust_papers.shared.rows import Point
 
 _FIRST_N = 300.0  # number of rows at which decaying noise equals `noise`
 
 
-def stochastic_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def stochastic_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return points near random subspaces, with noise N(0, sigma^2 / d) on each coordinate.
 
     The point has ``n_samples``, ``n_clusters``, ``n_features``, ``dimension``; ``noise`` and

@@ -13,6 +13,7 @@ from privclust_papers.pipeline.runner import TrialData, TrialStreams
 from privclust_papers.privatemail.data import method_for, task_for, task_of
 from privclust_papers.privatemail.methods import GalleryServer, sent_for
 from privclust_papers.privatemail.structure import locality, separation
+from privclust_papers.shared.rows import Point
 
 _SHOWN = 1500  # gallery images of a scatter plot, at most
 _SHOWN_ITERATES = (1, 2, 3)  # of Figure 2
@@ -47,9 +48,7 @@ def fit_iterates(
     }
 
 
-def sensitivity_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: None
-) -> TrialData:
+def sensitivity_trial(point: Point, trial: int, streams: TrialStreams, dataset: None) -> TrialData:
     """Return a trial of Theorem 2: ``n``, ``alpha``, ``sigma``, ``n_classes``, ``relation``."""
     return TrialData(None, None, "worst cases, no data", extra={"settings": dict(point)})
 

@@ -14,6 +14,7 @@ from privclust.metrics.retrieval import hit_ranks
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import COMPLETE, construct
+from privclust_papers.shared.rows import Dataset, Point
 
 KINDS = ("deep", "pixels", "random")
 """Features: of a network, raw pixels, and random ones that are independent of the image."""
@@ -62,9 +63,7 @@ class RetrievalTask:
         return {"ranks": ranks.astype(np.int32), "queries": queries.astype(np.int32)}
 
 
-def retrieval_trial(
-    point: Mapping[str, Any], trial: int, streams: TrialStreams, dataset: Mapping[str, Any]
-) -> TrialData:
+def retrieval_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """Return random public images of the training part, and the test part as the gallery.
 
     The point has ``n_public``, the limit on public images; ``delta``; and settings of methods:
@@ -123,10 +122,10 @@ def task_of(data: TrialData, kind: str, streams: TrialStreams) -> RetrievalTask:
 
 
 def share_tsne(
-    point: Mapping[str, Any],
+    point: Point,
     trial: int,
     streams: TrialStreams,
-    dataset: Mapping[str, Any],
+    dataset: Dataset,
     shard: int,
     n_shards: int,
 ) -> dict[str, np.ndarray]:

@@ -1,1 +1,1 @@
-"""Code shared by the papers: rows of tables, statements, trials of a user's methods."""
+"""Code shared by the papers: rows of tables, statements."""

@@ -11,7 +11,7 @@ from privclust.subspaces import KPlanes, SuLQKPlanes
 from privclust_papers.dpsc import data as subspaces
 from privclust_papers.dpsc import metrics as subspaces_evaluation
 from privclust_papers.dpsc.methods import subspaces_of_labels
-from privclust_papers.dpsc.solvers import SOLVERS, solver
+from privclust_papers.dpsc.solvers import SOLVERS
 from privclust_papers.pipeline.runner import TrialStreams
 from privclust_papers.settings.config import ConfigError
 
@@ -129,7 +129,7 @@ def test_labels_are_shared_with_clusterings_without_privacy(faces):
 
 
 def test_a_solver_has_a_name():
-    assert [type(solver(name, 3)).__name__ for name in SOLVERS] == ["SSC", "LRR", "TSC"]
+    assert [type(solver(3)).__name__ for solver in SOLVERS.values()] == ["SSC", "LRR", "TSC"]
 
 
 # --- fits ------------------------------------------------------------------------------------
