@@ -27,7 +27,6 @@ class Agreement:
     the mean squared moves of its center over the starts in which it does.
     """
 
-    n_starts: int
     n_near_best: int
     n_agreeing: int
     recurs: np.ndarray
@@ -44,9 +43,9 @@ class Agreement:
         Examples
         --------
         >>> centers = np.array([[0.0], [1.0]])
-        >>> agreement(5, centers, [centers + 0.01]).message()
+        >>> agreement(centers, [centers + 0.01]).message()
         ''
-        >>> found = agreement(5, centers, [centers + [[0.0], [3.0]]])
+        >>> found = agreement(centers, [centers + [[0.0], [3.0]]])
         >>> print(found.message().partition(":")[0])
         1 of 2 equally good starts of the search finds other clusters
         """
@@ -58,13 +57,13 @@ class Agreement:
         return f"{starts} {find} other clusters: treat these as one of several possible groupings"
 
 
-def agreement(n_starts: int, centers: np.ndarray, others: Sequence[np.ndarray]) -> Agreement:
+def agreement(centers: np.ndarray, others: Sequence[np.ndarray]) -> Agreement:
     """Compare the centers of the best start, (k, d), with those of other near-best starts.
 
     Examples
     --------
     >>> centers = np.array([[0.0], [1.0]])
-    >>> found = agreement(5, centers, [np.array([[1.1], [0.0]]), np.array([[0.0], [4.0]])])
+    >>> found = agreement(centers, [np.array([[1.1], [0.0]]), np.array([[0.0], [4.0]])])
     >>> found.recurs.tolist(), found.n_agreeing, found.n_near_best
     ([True, False], 2, 3)
     """
@@ -83,4 +82,4 @@ def agreement(n_starts: int, centers: np.ndarray, others: Sequence[np.ndarray]) 
         counts += is_same
         recurs &= is_same
         n_agreeing += bool(is_same.all())
-    return Agreement(n_starts, len(others) + 1, n_agreeing, recurs, total / counts[:, None, None])
+    return Agreement(len(others) + 1, n_agreeing, recurs, total / counts[:, None, None])

@@ -298,13 +298,13 @@ def _agreement_of_starts(fit, centers):
         if mixture is not best[0] and residual - best[1] <= _NEAR_BEST * by_noise:
             near.append(mixture)
     if not near:
-        return agreement(len(fit.starts), centers, [])
+        return agreement(centers, [])
     own, *others = (_rough_centers(mixture, rng) for mixture in (best[0], *near))
     own, *others = (problem.origin + problem.unit * found for found in (own, *others))
     order, its = linear_sum_assignment(cdist(centers, own))
     matched = np.empty_like(own)
     matched[order] = own[its]
-    return agreement(len(fit.starts), matched, others)
+    return agreement(matched, others)
 
 
 def _rough_centers(mixture, rng):

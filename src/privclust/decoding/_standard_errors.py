@@ -153,7 +153,6 @@ class Draws:
     """K-means centers of mixtures with drawn errors, and of the mixture itself (`start`)."""
 
     points: np.ndarray
-    rows: tuple[np.ndarray, np.ndarray]  # drawn rows, and their factors in each draw
     start: np.ndarray
     centers: np.ndarray  # (draws, n_clusters, n_features)
     weights: np.ndarray
@@ -176,8 +175,8 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     # the weighted sum over drawn rows has the sampling variance of a mean of n rows
     scale = 1.0 / math.sqrt(max(n_rows, 1) * max(sketch.n_samples, 1.0))
     factors = scale * rng.standard_normal((n_rows, _DRAWS))
-    of_rows = sample, factors
-    numbers = errors_of_numbers(sketch, density, decoded.expected_residual, of_rows, rng, _DRAWS)
+    expected, of_rows = decoded.expected_residual, (sample, factors)
+    numbers = errors_of_numbers(sketch, density, expected, of_rows, rng, _DRAWS)
     size = _POINTS_PER_CLUSTER * k
     points = paired_points(*law(density), size, rng)
     of_numbers = scores(points, density) @ numbers
@@ -194,7 +193,7 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     if not (decoded.is_explained and _is_unique(points, start, centers - start, rng)):
         is_reliable[:] = False
     spreads = spread_errors(points, start, of_numbers)
-    return Draws(points, of_rows, start, centers, weights, inertias, is_reliable, spreads)
+    return Draws(points, start, centers, weights, inertias, is_reliable, spreads)
 
 
 def _is_known(points, centers, density, numbers):

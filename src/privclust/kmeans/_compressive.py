@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privclust.core.hints import Bounds, RandomState
 from privclust.core.lloyd import nearest_center
-from privclust.core.validation import GROUPS, Integer, Real, Unless, as_generator, check_parameters
+from privclust.core.validation import GROUPS, Integer, Real, Unless, as_generator
 from privclust.decoding._cluster_count import MOST_CLUSTERS, ClusterCount, count_clusters
 from privclust.decoding._density import MOST_NUMBERS
 from privclust.decoding._ellipsoids import n_numbers
@@ -46,7 +46,7 @@ from privclust.kmeans.last_rounds import pays
 from privclust.privacy import Neighbours, noise_source
 from privclust.privacy.bounds import bounds_of
 from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator, private_records
+from privclust.privacy.estimator import PrivateEstimator
 from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.left_out import with_left_out
@@ -201,6 +201,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     mean_inertia_: float = field(init=False)
     n_rounds_: int = field(init=False)
 
+    _TYPES: ClassVar = [np.float64, np.float32]
     _constraints: ClassVar = {
         "delta": Real(inclusive=True, below=1.0),
         "neighbours": check_neighbours,
@@ -225,8 +226,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None, *, groups: ArrayLike | None = None) -> Self:
-        records = self._records(X, groups)
-        self._check_parameters(records)
+        is_bounded = self.epsilon is not None and self.bounds is not None
+        # without bounds or noise, the moments of the rows need some rows
+        records = self._checked_records(X, groups, any_number=is_bounded)
+        if self.last_round not in (True, False, "auto"):
+            raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")
         self._start(records)
         return self._find(records)
 
@@ -249,12 +253,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             return standard_errors(*released, rows=rows, random_state=random_state)
         return errors_after_rounds(*released, self._rounds, rows=rows, random_state=random_state)
 
-    def _records(self, X, groups=None):
-        relation = self._relation()
-        if self.epsilon is None or self.bounds is None:
-            relation = Neighbours.REPLACE_ONE  # the mean or the bounds of the rows need some rows
-        types = [np.float64, np.float32]
-        return private_records(self, X, groups, dtype=types, neighbours=relation)
+    def _relation(self):
+        """Return the relation of the parameter `neighbours`; no number is private without noise."""
+        return Neighbours.REPLACE_ONE if self.epsilon is None else super()._relation()
 
     def _start(self, records):
         """Choose bounds, projection and frequencies; release a pilot if they need one."""
@@ -437,9 +438,3 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._lines = left_out.lines()
         if self._n_counted is not None:
             self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
-
-    def _check_parameters(self, records):
-        is_public = self.epsilon is None or self._relation() is Neighbours.REPLACE_ONE
-        check_parameters(self, records.rows, count_is_public=is_public, records=records)
-        if self.last_round not in (True, False, "auto"):
-            raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")
