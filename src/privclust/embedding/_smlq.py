@@ -16,11 +16,6 @@ from privclust.core.validation import Real, as_generator, check_parameters
 from privclust.embedding._smlq_kernels import label_product
 from privclust.privacy.estimator import validated
 
-WIDTHS = {
-    "sigma": lambda sigma: sigma,
-    "sigma^2": lambda sigma: sigma**2,
-    "2 sigma^2": lambda sigma: 2.0 * sigma**2,
-}
 KERNELS = {"paper": "sigma", "code": "sigma^2"}
 FLOORS = {"paper": 0.0, "code": 1e-9}
 _SQUARABLE = Real(1e-100, inclusive=True, at_most=1e100)  # its square is a normal number
@@ -233,7 +228,7 @@ def _step(Z, features, labels, alpha):
 
 def kernel_width(sigma: float, kernel: str) -> float:
     """Return the divisor of squared distances in the kernel."""
-    return float(WIDTHS[kernel](sigma))
+    return float({"sigma": sigma, "sigma^2": sigma**2, "2 sigma^2": 2.0 * sigma**2}[kernel])
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:

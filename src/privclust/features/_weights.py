@@ -40,17 +40,11 @@ class WeightsError(Exception):
     """A file of weights is not the published one; the message is one line."""
 
 
-class _Storage(NamedTuple):
-    """A storage that tensors view."""
+class _View(NamedTuple):
+    """A tensor of a storage, as the pickle describes it; offset and strides count elements."""
 
     key: str
     dtype: np.dtype
-
-
-class _View(NamedTuple):
-    """A tensor as the pickle describes it; offset and strides count elements."""
-
-    storage: _Storage
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -58,7 +52,8 @@ class _View(NamedTuple):
 
 def _view(storage, offset, shape, strides, requires_grad, hooks, *metadata) -> _View:
     """Replace the function that the pickle calls for a tensor."""
-    return _View(storage, offset, shape, strides)
+    key, dtype = storage
+    return _View(key, dtype, offset, shape, strides)
 
 
 def _parameter(view, requires_grad, hooks) -> _View:
@@ -83,7 +78,7 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid):
         _, dtype, key, *_ = pid
-        return _Storage(key, dtype)
+        return key, dtype
 
 
 def weights_sha256(model: str) -> str:
@@ -142,9 +137,9 @@ def parse_weights(file: BinaryIO) -> dict[str, np.ndarray]:
     file.seek(0)
     views, storages = (_from_archive if is_archive else _from_pickles)(file)
     return {
-        name: _array(view, storages[view.storage.key])
+        name: _array(view, storages[view.key])
         for name, view in views.items()
-        if view.storage.dtype.kind == "f"
+        if view.dtype.kind == "f"
     }
 
 
@@ -172,7 +167,7 @@ def _from_archive(file: BinaryIO) -> tuple[dict[str, _View], dict[str, np.ndarra
 
 
 def _dtypes(views: dict[str, _View]) -> dict[str, np.dtype]:
-    return {view.storage.key: view.storage.dtype for view in views.values()}
+    return {view.key: view.dtype for view in views.values()}
 
 
 def _array(view: _View, storage: np.ndarray) -> np.ndarray:
