@@ -12,9 +12,8 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
+from collections.abc import Iterable
+from operator import itemgetter
 
 import numpy as np
 
@@ -39,33 +38,19 @@ _TUNING_STEP = 3
 _VARIABLES = {"x": "trajectories", "s": "labels"}
 
 
-@dataclass(frozen=True, eq=False)
-class Sequence:
-    """One sequence of tracked points."""
+Sequence = tuple[str, str, np.ndarray, np.ndarray]
+"""Name, family, trajectories and labels of a sequence of tracked points.
 
-    name: str  # such as ``"1R2RC"``, or ``"1R2RC_g12"`` for only motions 1 and 2 of that scene
-    # {"checkerboard", "traffic", "articulated", "driving"}: kind of scene; the last one is of
-    # `kt3dmoseg`
-    family: str
-    n_motions: int  # number of motions, 2 or 3 (up to 5 in `kt3dmoseg`)
-    # (2 * n_frames, n_points), float64: one column per point. Row ``2 f`` is the horizontal and
-    # row ``2 f + 1`` the vertical image coordinate in frame ``f``, normalised so that the image
-    # spans [-1, 1] in both. (Estimators take samples as rows: give them ``trajectories.T``.)
-    trajectories: np.ndarray
-    labels: np.ndarray  # (n_points,), int64: motion of each point, 0 .. n_motions - 1.
-    # {"tuning", "report"}: whether the sequence may be used to choose parameters; see
-    # `assign_splits`
-    split: str
-    substitute: bool = False  # whether the sequence is a generated substitute
-
-    @property
-    def parent(self) -> str:
-        """Scene from which the sequence was cut; its own name for a whole scene."""
-        return parent_scene(self.name)
+A name is such as ``"1R2RC"``, or ``"1R2RC_g12"`` for only motions 1 and 2 of that scene. The family
+is one of `FAMILIES`, or ``"driving"`` in `kt3dmoseg`. Trajectories (2 * n_frames, n_points) are
+float64: row ``2 f`` has the horizontal and row ``2 f + 1`` the vertical image coordinates in frame
+``f``, normalised so that the image spans [-1, 1] in both. (Estimators take samples as rows: give
+them ``trajectories.T``.) Labels (n_points,) are int64: the motion of each point, from 0 on.
+"""
 
 
 def parent_scene(name: str) -> str:
-    """Return a sequence's name without the suffix of a pair of motions or a clip.
+    """Return the scene of a sequence: its name without the suffix of a pair of motions or a clip.
 
     Examples
     --------
@@ -109,29 +94,8 @@ def assign_splits(names: Iterable[str]) -> dict[str, str]:
     return {name: "tuning" if parent_scene(name) in tuning else "report" for name in names}
 
 
-def make_sequences(
-    parts: Iterable[tuple[str, str, np.ndarray, np.ndarray]], substitute: bool = False
-) -> list[Sequence]:
-    """Return sequences sorted by name, with splits, which depend on all names.
-
-    Each part is a name, family, trajectories and labels, as in `Sequence`.
-    """
-    parts = sorted(parts, key=lambda part: part[0])
-    motions = {name: int(labels.max()) + 1 for name, _, _, labels in parts}
-    splits = assign_splits(motions)
-    return [
-        Sequence(name, family, motions[name], x, labels, splits[name], substitute)
-        for name, family, x, labels in parts
-    ]
-
-
 def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read the benchmark into the flat layout of `pack`; see `read_sequences`."""
-    return pack(read_sequences(path))
-
-
-def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
-    """Read and check the 155 sequences of the benchmark, sorted by name (by code point).
+    """Read and check the 155 sequences of the benchmark, into the layout of `pack`.
 
     The path is an archive or an unpacked directory with files ``<name>/<name>_truth.mat``, below
     any leading folders. Raises a DataError if it is incomplete, ``x`` or ``s`` of a sequence is
@@ -149,14 +113,14 @@ def read_sequences(path: str | os.PathLike[str]) -> list[Sequence]:
             f"holds {len(parts)} sequences ({counts}) where the benchmark has 155 "
             "(120 of 2 motions, 35 of 3 motions)",
         )
-    return make_sequences(parts)
+    return pack(parts)
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
     """Return a checksum of the benchmark that does not depend on its packaging.
 
     SHA-256 over the sorted lines ``"<name> <SHA-256 of <name>_truth.mat>\\n"`` of all sequences
-    except ``dancing``, in UTF-8. The argument is that of `read_sequences`.
+    except ``dancing``, in UTF-8. The argument is that of `read`.
     """
     return content_digest(_truth_files(path))
 
@@ -185,41 +149,27 @@ def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(trajectories, dtype=np.float64), s.astype(np.int64) - 1
 
 
-def pack(sequences: SequenceOf[Sequence]) -> dict[str, np.ndarray]:
-    """Return sequences as plain arrays for storage; `unpack` is the inverse.
+def pack(sequences: Iterable[Sequence], substitute: bool = False) -> dict[str, np.ndarray]:
+    """Return sequences, sorted by name (by code point), as plain arrays for storage.
 
-    There are the columns ``name``, ``family`` and ``split`` (ASCII bytes of fixed length),
-    ``n_motions`` (int64) and ``substitute`` (bool), each of shape (n_sequences,); and for the
-    sequence at index ``i`` ``sequences/<i:03d>/trajectories`` (float64, (2 F, P)) and
-    ``sequences/<i:03d>/labels`` (int64, (P,)).
+    There are the columns ``name``, ``family`` and ``split`` (ASCII bytes of fixed length; for the
+    latter see `assign_splits`), ``n_motions`` (int64) and ``substitute`` (bool), each of shape
+    (n_sequences,); and for the sequence at index ``i`` ``sequences/<i:03d>/trajectories`` (float64,
+    (2 F, P)) and ``sequences/<i:03d>/labels`` (int64, (P,)).
     """
+    sequences = sorted(sequences, key=itemgetter(0))
+    splits = assign_splits(name for name, *_ in sequences)
     arrays = {
-        "name": np.array([s.name.encode("ascii") for s in sequences]),
-        "family": np.array([s.family.encode("ascii") for s in sequences]),
-        "n_motions": np.array([s.n_motions for s in sequences], dtype=np.int64),
-        "split": np.array([s.split.encode("ascii") for s in sequences]),
-        "substitute": np.array([s.substitute for s in sequences], dtype=bool),
+        "name": np.array([name.encode("ascii") for name, *_ in sequences]),
+        "family": np.array([family.encode("ascii") for _, family, *_ in sequences]),
+        "n_motions": np.array([labels.max() + 1 for *_, labels in sequences], dtype=np.int64),
+        "split": np.array([splits[name].encode("ascii") for name, *_ in sequences]),
+        "substitute": np.full(len(sequences), substitute),
     }
-    for index, sequence in enumerate(sequences):
-        arrays[f"sequences/{index:03d}/trajectories"] = sequence.trajectories
-        arrays[f"sequences/{index:03d}/labels"] = sequence.labels
+    for index, (_, _, trajectories, labels) in enumerate(sequences):
+        arrays[f"sequences/{index:03d}/trajectories"] = trajectories
+        arrays[f"sequences/{index:03d}/labels"] = labels
     return arrays
-
-
-def unpack(arrays: Mapping[str, np.ndarray]) -> list[Sequence]:
-    """Rebuild sequences from the layout of `pack`."""
-    return [
-        Sequence(
-            name=name.decode("ascii"),
-            family=arrays["family"][index].decode("ascii"),
-            n_motions=int(arrays["n_motions"][index]),
-            trajectories=arrays[f"sequences/{index:03d}/trajectories"],
-            labels=arrays[f"sequences/{index:03d}/labels"],
-            split=arrays["split"][index].decode("ascii"),
-            substitute=bool(arrays["substitute"][index]),
-        )
-        for index, name in enumerate(arrays["name"])
-    ]
 
 
 def _truth_files(path: str | os.PathLike[str]) -> dict[str, bytes]:

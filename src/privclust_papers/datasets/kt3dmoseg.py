@@ -11,13 +11,13 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
 from privclust_papers.datasets._archives import content_digest, read_members
 from privclust_papers.datasets._parsing import matlab_variables
-from privclust_papers.datasets.hopkins155 import Sequence, make_sequences, pack
+from privclust_papers.datasets.hopkins155 import Sequence, pack, parent_scene
 from privclust_papers.datasets.motion import generate_sequences
 from privclust_papers.datasets.registry import damaged
 
@@ -39,7 +39,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a tar archive or folder of the 22 clips into the layout of `hopkins155.pack`.
 
     Each clip is cut by `window_of`; clips with only one motion left are dropped. 19 of the
-    published clips remain, from 14 films (`Sequence.parent`).
+    published clips remain, from 14 films (`hopkins155.parent_scene`).
 
     Raises a DataError if the archive is damaged, does not hold 22 clips, or a clip lacks the struct
     ``Data`` with ``ySparse`` (3, N, F), ``visibleSparse`` (N, F) and ``GtLabel`` (N,).
@@ -50,7 +50,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         x, labels = window_of(*_tracks(f"{path}: {name}", content))
         if labels.size and labels.max() > 0:
             parts.append((name.removesuffix(_END), _FAMILY, x, labels))
-    return pack(_all_reported(make_sequences(parts)))
+    return _all_reported(parts)
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
@@ -95,18 +95,19 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
     In the layout of `hopkins155.pack`; scenes are those of `motion.generate_sequences`.
     """
-    scenes = [s for s in generate_sequences(seed) if s.family == "traffic" and s.parent == s.name]
     parts = []
-    for number, scene in enumerate(scenes[:_N_FILMS]):
-        x, labels = scene.trajectories, scene.labels
-        parts.append((f"{scene.name}_Clip01", _FAMILY, x[: 2 * N_FRAMES], labels))
+    scenes = (one for one in generate_sequences(seed) if one[0] == parent_scene(one[0]))
+    traffic = sorted((one for one in scenes if one[1] == "traffic"), key=itemgetter(0))
+    for number, (name, _, x, labels) in enumerate(traffic[:_N_FILMS]):
+        parts.append((f"{name}_Clip01", _FAMILY, x[: 2 * N_FRAMES], labels))
         if number < _N_TWICE:
-            parts.append((f"{scene.name}_Clip02", _FAMILY, x[-2 * N_FRAMES :], labels))
-    return pack(_all_reported(make_sequences(parts, substitute=True)))
+            parts.append((f"{name}_Clip02", _FAMILY, x[-2 * N_FRAMES :], labels))
+    return _all_reported(parts, substitute=True)
 
 
-def _all_reported(sequences: list[Sequence]) -> list[Sequence]:
-    return [replace(sequence, split="report") for sequence in sequences]
+def _all_reported(sequences: list[Sequence], substitute: bool = False) -> dict[str, np.ndarray]:
+    arrays = pack(sequences, substitute)
+    return arrays | {"split": np.full(len(sequences), b"report")}
 
 
 def _clips(path: str | os.PathLike[str]) -> Mapping[str, bytes]:

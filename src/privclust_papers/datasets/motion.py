@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from privclust.core.validation import check_real
-from privclust_papers.datasets.hopkins155 import Sequence, make_sequences, pack
+from privclust_papers.datasets.hopkins155 import Sequence, pack
 
 WIDTH, HEIGHT = 640, 480
 """Size of the image in pixels."""
@@ -75,22 +75,21 @@ _Scene: TypeAlias = tuple[list[_Body], _Body]  # the bodies, and the camera
 
 def generate(seed: int, noise: float = 0.3) -> dict[str, np.ndarray]:
     """Generate the substitute in the flat layout of `hopkins155.pack`; see `generate_sequences`."""
-    return pack(generate_sequences(seed, noise))
+    return pack(generate_sequences(seed, noise), substitute=True)
 
 
 def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
-    """Generate 120 sequences of two and 35 of three motions, in order of their names.
+    """Generate 120 sequences of two and 35 of three motions.
 
     There are 35 scenes of three motions, each also cut into its three pairs of motions
-    (``_g12``, ``_g13``, ``_g23``), and 15 scenes of two motions. Names start with ``generated_``,
-    and ``substitute`` is True. `noise` is the standard deviation of the tracking error in each
-    image coordinate, in pixels of a 640 x 480 image, >= 0; the default is about that of the
-    benchmark.
+    (``_g12``, ``_g13``, ``_g23``), and 15 scenes of two motions. Names start with ``generated_``.
+    `noise` is the standard deviation of the tracking error in each image coordinate, in pixels of a
+    640 x 480 image, >= 0; the default is about that of the benchmark.
     """
     check_real("noise", noise, inclusive=True)
     n_streams = sum(1 + kind.n_scenes for kind in _KINDS)
     streams = iter(np.random.SeedSequence(seed).spawn(n_streams))
-    parts: list[tuple[str, str, np.ndarray, np.ndarray]] = []
+    parts: list[Sequence] = []
     for kind in _KINDS:
         sizes = _sizes(kind, np.random.default_rng(next(streams)))
         for index, (n_points, n_frames) in enumerate(sizes, start=1):
@@ -100,7 +99,7 @@ def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
             parts.append((name, kind.family, x, labels))
             if kind.n_motions == 3:
                 parts.extend(_pairs(name, kind.family, x, labels))
-    return make_sequences(parts, substitute=True)
+    return parts
 
 
 def _sizes(kind: _Kind, rng: np.random.Generator) -> list[tuple[int, int]]:
@@ -144,9 +143,7 @@ def _points_per_motion(n_motions: int, n_points: int, rng: np.random.Generator) 
     return np.append(counts, max(n_points - counts.sum(), _MIN_POINTS))
 
 
-def _pairs(
-    name: str, family: str, x: np.ndarray, labels: np.ndarray
-) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+def _pairs(name: str, family: str, x: np.ndarray, labels: np.ndarray) -> Iterator[Sequence]:
     for first, second in combinations(range(3), 2):
         in_pair = (labels == first) | (labels == second)
         pair = (labels[in_pair] == second).astype(np.int64)

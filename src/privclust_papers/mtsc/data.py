@@ -9,7 +9,7 @@ import numpy as np
 
 from privclust.core.spectral import estimate_n_clusters, spectral_clustering
 from privclust.synthetic.subspaces import random_subspaces
-from privclust_papers.datasets.hopkins155 import Sequence, unpack
+from privclust_papers.datasets.hopkins155 import parent_scene
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, random_state_for
 from privclust_papers.settings.config import ConfigError
 from privclust_papers.settings.dotted import construct
@@ -46,30 +46,32 @@ def motion_trial(point: Point, trial: int, streams: TrialStreams, dataset: Datas
 
     The trial is the index of the sequence, sorted by number of motions, then by name.
     """
-    return _sequence_trial(_ordered(dataset), trial, dataset["source"])
+    return _sequence_trial(dataset, _ordered(dataset), trial)
 
 
 def tuning_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset) -> TrialData:
     """Return a motion sequence of the tuning split; see `motion_trial`."""
-    tuning = [sequence for sequence in _ordered(dataset) if sequence.split == "tuning"]
-    return _sequence_trial(tuning, trial, dataset["source"])
+    order = _ordered(dataset)
+    return _sequence_trial(dataset, order[dataset["split"][order] == b"tuning"], trial)
 
 
-def _ordered(dataset: Dataset) -> list[Sequence]:
-    return sorted(unpack(dataset), key=lambda sequence: (sequence.n_motions, sequence.name))
+def _ordered(dataset: Dataset) -> np.ndarray:
+    return np.argsort(dataset["n_motions"], kind="stable")  # they are sorted by name
 
 
-def _sequence_trial(sequences: list[Sequence], trial: int, source: str) -> TrialData:
+def _sequence_trial(dataset: Dataset, order: np.ndarray, trial: int) -> TrialData:
     """Return a sequence as samples, with facts by which tables are split."""
-    if trial >= len(sequences):
+    source = dataset["source"]
+    if trial >= len(order):
         raise ConfigError(
-            f"trials: got {trial}; it must be 0 to {len(sequences) - 1}, one a sequence of {source}"
+            f"trials: got {trial}; it must be 0 to {len(order) - 1}, one a sequence of {source}"
         )
-    sequence = sequences[trial]
-    split_by = ("n_motions", "family", "split")
-    facts = {"sequence": sequence.name, SCENE: sequence.parent}
-    facts |= {name: getattr(sequence, name) for name in split_by}
-    return TrialData(sequence.trajectories.T, sequence.labels, source, facts)
+    place = order[trial]
+    name, family, split = (dataset[key][place].decode() for key in ("name", "family", "split"))
+    facts = {"sequence": name, SCENE: parent_scene(name)}
+    facts |= {"n_motions": int(dataset["n_motions"][place]), "family": family, "split": split}
+    x, labels = (dataset[f"sequences/{place:03d}/{key}"] for key in ("trajectories", "labels"))
+    return TrialData(x.T, labels, source, facts)
 
 
 def fit_segmentation(

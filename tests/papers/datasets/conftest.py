@@ -9,12 +9,13 @@ import time
 import zipfile
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from privclust_papers.datasets.fetch import fetch, load, resolve_mirror
-from privclust_papers.datasets.hopkins155 import content_sha256
+from privclust_papers.datasets.hopkins155 import content_sha256, parent_scene
 from privclust_papers.datasets.registry import Dataset, Source, Substitute, load_datasets
 
 ROOT = Path(__file__).parents[3]
@@ -76,6 +77,23 @@ def truth_bytes(n_motions=2, points=6, frames=5, seed=0, **variables):
 @pytest.fixture(scope="session")
 def make_truth():
     return truth_bytes
+
+
+@pytest.fixture(scope="session")
+def unpack():
+    """Return a function that reads the sequences of `hopkins155.pack`."""
+
+    def unpacked(arrays):
+        columns = ("name", "family", "split", "n_motions", "substitute")
+        sequences = []
+        for i in range(len(arrays["name"])):
+            fields = {key: arrays[key][i] for key in columns}
+            fields = {k: v.decode() if isinstance(v, bytes) else v for k, v in fields.items()}
+            own = {key: arrays[f"sequences/{i:03d}/{key}"] for key in ("trajectories", "labels")}
+            sequences.append(SimpleNamespace(**fields, **own, parent=parent_scene(fields["name"])))
+        return sequences
+
+    return unpacked
 
 
 @pytest.fixture(scope="session")

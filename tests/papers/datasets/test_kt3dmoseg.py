@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from privclust_papers.datasets import kt3dmoseg
-from privclust_papers.datasets.hopkins155 import unpack
 from privclust_papers.datasets.registry import DataError
 
 N_POINTS, N_FRAMES = 24, 12
@@ -44,7 +43,7 @@ def clips():
     return {f"Seq{i // 2:03d}_Clip{i % 2 + 1:02d}_Tracks.mat": clip_bytes(i) for i in range(22)}
 
 
-def test_clips_of_one_film_share_a_scene(clips, tmp_path):
+def test_clips_of_one_film_share_a_scene(clips, tmp_path, unpack):
     sequences = unpack(kt3dmoseg.read(write_tar(tmp_path / "a.tar", clips)))
     assert len(sequences) == 22
     assert len({s.parent for s in sequences}) == 11
@@ -91,7 +90,7 @@ def test_image_spans_minus_one_to_one():
     assert labels.tolist() == [1] * 8 + [0] * 8
 
 
-def test_clip_of_one_motion_is_left_out(clips, tmp_path):
+def test_clip_of_one_motion_is_left_out(clips, tmp_path, unpack):
     hidden = np.ones((N_POINTS, N_FRAMES), np.uint8)
     hidden[1:20, 6] = 0
     clips[min(clips)] = clip_bytes(visibleSparse=hidden)
@@ -120,13 +119,13 @@ def test_wrong_clip_is_named(clips, tmp_path, fields, expected):
     assert min(clips) in str(error.value)
 
 
-def test_substitute_has_as_many_clips_and_films():
+def test_substitute_has_as_many_clips_and_films(unpack):
     sequences = unpack(kt3dmoseg.generate(3))
     assert (len(sequences), len({s.parent for s in sequences})) == (19, 14)
     assert all(s.substitute and len(s.trajectories) == 20 for s in sequences)
 
 
-def test_real_clips_are_those_of_the_rule(mirror, project_datasets):
+def test_real_clips_are_those_of_the_rule(mirror, project_datasets, unpack):
     if not (mirror / "kt3dmoseg").is_dir():
         pytest.skip("the mirror has no kt3dmoseg/")
     sequences = unpack(kt3dmoseg.read(mirror / "kt3dmoseg"))

@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.segmentation import LRR, LSR, MTSC, SBL, SSC
-from privclust_papers.datasets.hopkins155 import make_sequences, pack
+from privclust_papers.datasets.hopkins155 import pack
 from privclust_papers.mtsc import checks as segmentation_checks
 from privclust_papers.mtsc import data as segmentation
 from privclust_papers.mtsc import metrics as evaluation
@@ -26,7 +26,7 @@ def motions():
     for name, k in (("a", 3), ("a_g12", 2), ("b", 2), ("c", 3)):
         labels = np.repeat(np.arange(k), 5)
         parts.append((name, "traffic", rng.standard_normal((8, 5 * k)), labels))
-    return {**pack(make_sequences(parts)), "source": "hopkins155"}
+    return {**pack(parts), "source": "hopkins155"}
 
 
 def test_trials_of_motions_are_the_sequences_two_motions_first(motions):
