@@ -187,16 +187,9 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         source = noise_source(self.random_state)
         rng = unprotected_generator(source)
         rows, radius, leaks = bounded_rows(X, self.norm_bound)
-        bases, start = starting_bases(
-            self.init,
-            records.every_row,
-            self.n_clusters,
-            self.dimension,
-            rng,
-            seeded=is_seeded(source),
-        )
-        start, doubts = start_guarantee(start)
         draw, seeded = Exponential(_BOUND, float(self.epsilon)), is_seeded(source)
+        bases, start = starting_bases(self, records.every_row, rng, seeded=seeded)
+        start, doubts = start_guarantee(start)
         doubts = (*leaks, *doubts)
         own = self._promise(draw, None, doubts, seeded)
         whole = self._promise(draw, start, doubts, seeded)

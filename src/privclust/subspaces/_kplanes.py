@@ -118,9 +118,7 @@ class KPlanes(SubspaceClusterer):
         best = None
         n_starts = self.n_init if isinstance(self.init, str) else 1
         for _ in logged(range(n_starts), n_starts, "k-planes: starts"):
-            bases, _ = starting_bases(
-                self.init, X, self.n_clusters, self.dimension, rng, seeded=True
-            )
+            bases, _ = starting_bases(self, X, rng, seeded=True)
             run = _alternate(X, bases, self.max_iter)
             if best is None or run[2] < best[2]:
                 best = run

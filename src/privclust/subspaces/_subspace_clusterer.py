@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
@@ -93,26 +95,26 @@ def check_magnitude(X: np.ndarray) -> None:
 
 
 def starting_bases(
-    init,
+    estimator: Any,
     X: np.ndarray,
-    n_clusters: int,
-    dimension: int,
     rng: np.random.Generator,
     *,
-    seeded: bool = False,
+    seeded: bool,
     groups: ArrayLike | None = None,
 ):
     """Return starting bases (n_clusters, n_features, dimension), and their source in the data.
 
-    The source is None, labels or a fitted estimator. `init` is ``"random"``, for uniform subspaces;
-    bases of that shape; labels 0 .. n_clusters - 1 of shape (n_samples,), see `bases_of_labels`; or
-    an estimator: its clone is fitted to X, as given by the user, and to `groups` if it takes them.
-    It gives its `subspaces_`, or else the bases of its `labels_`.
+    The source is None, labels or a fitted estimator. The parameter `init` of the estimator is
+    ``"random"``, for uniform subspaces; bases of that shape; labels 0 .. n_clusters - 1 of shape
+    (n_samples,), see `bases_of_labels`; or an estimator: its clone is fitted to X, as given by the
+    user, and to `groups` if it takes them. It gives its `subspaces_`, or else the bases of its
+    `labels_`.
 
     With `seeded`, an estimator with `random_state=None` gets a seed drawn from `rng`, so that the
     caller's seed repeats everything; otherwise it draws its own noise. Raises a ValueError if
     `init` is none of these, or its number of clusters, features or dimensions differs.
     """
+    init, n_clusters, dimension = estimator.init, estimator.n_clusters, estimator.dimension
     shape = (n_clusters, X.shape[1], dimension)
     if isinstance(init, str):
         check_option("init", init, ["random"])

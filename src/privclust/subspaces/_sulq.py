@@ -220,17 +220,9 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
         n_runs = self.n_init if isinstance(self.init, str) else 1
         noise = self.round_noise(X.shape[1], n_runs * self.max_iter)
         largest_inside = -math.inf
-        bases, start = starting_bases(
-            self.init,
-            records.every_row,
-            self.n_clusters,
-            self.dimension,
-            rng,
-            seeded=is_seeded(source),
-            groups=groups,
-        )
-        how = is_seeded(source), leaks, unit_of(records.groups)
-        rounds, promise = self._promise(noise, start, *how)
+        seeded = is_seeded(source)
+        bases, start = starting_bases(self, records.every_row, rng, seeded=seeded, groups=groups)
+        rounds, promise = self._promise(noise, start, seeded, leaks, unit_of(records.groups))
         self._charged(rounds, records, source, whole=promise)  # a given start has been charged
         for run in range(n_runs):
             if run > 0:

@@ -20,13 +20,18 @@ from privclust.kmeans import DPLloyd
 from privclust.metrics import wasserstein_distance
 from privclust.privacy import PrivacyLeakWarning
 from privclust.segmentation import LSR, TSC
-from privclust.subspaces import KPlanes, SuLQKPlanes
-from privclust.subspaces._subspace_clusterer import DIMENSION, start_guarantee, starting_bases
+from privclust.subspaces import KPlanes, SuLQKPlanes, _subspace_clusterer
+from privclust.subspaces._subspace_clusterer import DIMENSION, start_guarantee
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+def starting_bases(init, X, n_clusters, dimension, rng, seeded=False):
+    estimator = KPlanes(n_clusters, dimension, init=init)
+    return _subspace_clusterer.starting_bases(estimator, X, rng, seeded=seeded)
 
 
 def test_metrics_do_not_wait_for_scikit_learn():
