@@ -289,23 +289,15 @@ class Jobs:
 
     # The whole run.
 
-    def of_experiments(self, *patterns: str) -> Callable[[Wildcards], list[str]]:
-        """Return an input function for files of all experiments."""
+    def of_experiments(self, *patterns: str) -> list[str]:
+        """Return files of all experiments."""
+        names = self.plan.experiments
+        return [self._file(pattern, name) for name in names for pattern in patterns]
 
-        def files(wildcards: Wildcards) -> list[str]:
-            names = self.plan.experiments
-            return [self._file(pattern, name) for name in names for pattern in patterns]
-
-        return files
-
-    def of_targets(self, pattern: str) -> Callable[[Wildcards], list[str]]:
-        """Return an input function for one file of each target."""
-
-        def files(wildcards: Wildcards) -> list[str]:
-            names = sorted(self.plan.targets)
-            return [pattern.format(effort=self.plan.effort, target=name) for name in names]
-
-        return files
+    def of_targets(self, pattern: str) -> list[str]:
+        """Return one file of each target."""
+        names = sorted(self.plan.targets)
+        return [pattern.format(effort=self.plan.effort, target=name) for name in names]
 
     def verdicts_spec(self, wildcards: Wildcards) -> str:
         """Return the settings of verdicts: claims and experiments, in the order of the files."""

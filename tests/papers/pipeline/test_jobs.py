@@ -222,11 +222,11 @@ def test_rules_have_the_names_of_targets_and_papers(jobs_of):
 def test_the_page_and_the_verdicts_read_all_tables(jobs_of):
     jobs = jobs_of()
     trials = [f"{FOLDER}/{name}/trials.csv" for name in ("mtsc_synthetic", "mtsc_heat_map")]
-    assert jobs.of_experiments(layout.TRIALS)(of()) == trials
-    both = jobs.of_experiments(layout.METRICS, layout.TRIALS)(of())
+    assert jobs.of_experiments(layout.TRIALS) == trials
+    both = jobs.of_experiments(layout.METRICS, layout.TRIALS)
     assert both[1::2] == trials
     tables = [f"results/quick/targets/{name}/{name}.csv" for name in ("mtsc_fig1", "mtsc_fig2")]
-    assert jobs.of_targets(layout.TABLE)(of()) == tables
+    assert jobs.of_targets(layout.TABLE) == tables
     assert json.loads(jobs.verdicts_spec(of())) == {
         "experiments": ["mtsc_synthetic", "mtsc_heat_map"],
         "papers": [],
