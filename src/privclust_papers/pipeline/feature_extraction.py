@@ -46,7 +46,11 @@ def extract_set(
     kept = [name for name in ("y", "train", "names") if name in selected]
     labels: dict[str, np.ndarray] = {name: selected[name] for name in kept}
     about = {
-        **entry.about(),
+        "features": entry.name,
+        "dataset": entry.dataset,
+        "split": entry.split,
+        "per_class": entry.per_class,
+        "classes": entry.classes,
         "source": source,
         "model": entry.model,
         "weights": weights_sha256(entry.model),

@@ -44,16 +44,6 @@ class FeatureEntry:
         """The data set of the network's weights; None if they are in a package."""
         return self.model if self.model in _FETCHED else None
 
-    def about(self) -> dict[str, Any]:
-        """Return the selection of images and their set, as JSON values."""
-        return {
-            "features": self.name,
-            "dataset": self.dataset,
-            "split": self.split,
-            "per_class": self.per_class,
-            "classes": self.classes,
-        }
-
     def spec(self) -> dict[str, Any]:
         """Return all settings of the features besides the images, as JSON values."""
         spec = asdict(self) | {"weights": weights_sha256(self.model)}

@@ -90,9 +90,9 @@ def scaled(rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
     return np.column_stack([plane, np.zeros(len(plane))])[:, :2]
 
 
-def cloud(axis: Axes, rows: np.ndarray, colors: object, size: float = 5.0) -> None:
+def cloud(axis: Axes, rows: np.ndarray, colors: object) -> None:
     """Draw points of a plane without ticks, since units have no meaning."""
-    axis.scatter(*rows.T, c=colors, s=size, linewidths=0, rasterized=True)
+    axis.scatter(*rows.T, c=colors, s=5.0, linewidths=0, rasterized=True)
     axis.set_xticks([])
     axis.set_yticks([])
     axis.grid(False)

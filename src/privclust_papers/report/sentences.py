@@ -71,9 +71,9 @@ class Wording:
         """Write values of axes, such as ``epsilon = 0.1``."""
         return ", ".join(f"{self.words(name)} = {short(value)}" for name, value in values.items())
 
-    def place(self, estimate: Estimate, before: str = "at ") -> str:
+    def place(self, estimate: Estimate) -> str:
         """Write the point of an estimate after a space; empty if there are no axes."""
-        return f" {before}{self.at(estimate.at)}" if estimate.at else ""
+        return f" at {self.at(estimate.at)}" if estimate.at else ""
 
     def _listed(self, methods: Sequence[str]) -> str:
         if len(methods) > _NAMED:

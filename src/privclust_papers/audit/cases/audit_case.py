@@ -119,13 +119,13 @@ def public_features() -> np.ndarray:
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def two_crowds(n_rows: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+def two_crowds() -> tuple[np.ndarray, np.ndarray]:
     """Return as many rows at 1 as at -1, and the same rows with one moved from 1 to -1.
 
     With many rows the clusters stay in place despite the noise, so that the row has the same effect
     in every round.
     """
-    rows = np.repeat([[1.0], [-1.0]], n_rows, axis=0)
+    rows = np.repeat([[1.0], [-1.0]], 10_000, axis=0)
     other = rows.copy()
     other[0] = -1.0
     return rows, other

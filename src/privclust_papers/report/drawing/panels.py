@@ -144,8 +144,7 @@ def table_drawing(
     """Draw a table as a picture of a size in inches with a caption; `table` has all numbers."""
     with canvas(*size, results.trials) as figure:
         put_table(figure.subplots(), shown, size[0])
-        if text:
-            caption(figure, text)
+        caption(figure, text)
     return Drawing(figure, table)
 
 
