@@ -199,14 +199,14 @@ def _file(path: str) -> np.ndarray:
 
     from privclust.core.files import why_unreadable
     from privclust.records.arrow import RowReader
-    from privclust.records.streams import chunks
+    from privclust.records.matrix import numbers_of_table
     from privclust.records.table_files import TextFile, open_table, worded
 
     if path.endswith(".npy"):
         if reason := why_unreadable(path):
             raise ValueError(f"{path}: {reason}")
         with worded(path):  # NumPy's own message may suggest to trust the file
-            rows = np.load(path, allow_pickle=False)
+            rows = np.asarray(numbers_of_table(np.load(path, allow_pickle=False)))
     else:
         table = open_table(path)
         with worded(path):
@@ -215,8 +215,10 @@ def _file(path: str) -> np.ndarray:
             reader = RowReader(None).for_schema(table.schema)
             parts = map(reader.rows, table.batches(reader.columns))
             rows = np.concatenate([np.empty((0, len(reader.columns)), reader.dtype), *parts])
-    stream = chunks(rows, path)
-    return np.concatenate([rows[:0], *stream])
+    if rows.ndim != 2 or rows.dtype.kind == "c" or not np.isfinite(rows).all():
+        raise ValueError(f"{path}: must hold rows of finite real numbers")
+    is_short = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
+    return rows.astype(np.float32 if is_short else np.float64)
 
 
 def _callable(name: str, signature: str, n_arguments: int) -> Callable:

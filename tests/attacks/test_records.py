@@ -29,10 +29,10 @@ def test_a_cell_that_changes_the_precision_of_all_rows():
     other = table.copy()
     other.iloc[0, 0] = None
     model = CompressiveKMeans(1, bounds=(-1, 1))
-    rows, others = model._records(table).every_row, model._records(other).every_row
+    rows, others = model._checked_records(table).every_row, model._checked_records(other).every_row
     assert rows.dtype == others.dtype == np.float64
     np.testing.assert_array_equal(rows[1:], others[1:])
-    assert model._records(table.to_numpy()).rows.dtype == np.float32
+    assert model._checked_records(table.to_numpy()).rows.dtype == np.float32
 
 
 @pytest.mark.attack(

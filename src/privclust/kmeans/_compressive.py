@@ -170,7 +170,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     See Also
     --------
-    privclust.sketches.Sketch : sketches of files and streams, merged over devices.
+    privclust.sketches.Sketch : sketches of files and tables, merged over devices.
 
     References
     ----------

@@ -308,7 +308,7 @@ def private_records(
     if not is_frame(X) and not any(hasattr(X, name) for name in ("__len__", "__array__", "shape")):
         raise TypeError(
             f"X must be an array, a frame or a list of rows, got {type(X).__name__!r}; a stream is "
-            "sketched by privclust.sketches.Sketch.of, clusters of a sketch are found by "
+            "sketched by privclust.sketches.Sketch.of_table, clusters of a sketch are found by "
             "privclust.decoding.decode"
         )
     any_number = Neighbours.of(neighbours) is Neighbours.ADD_REMOVE

@@ -1,1 +1,1 @@
-"""Input of rows from arrays, files and tables, in chunks and by column."""
+"""Input of rows from arrays, files and tables, in parts and by column."""

@@ -22,7 +22,7 @@ from privclust.privacy.budget import charge
 from privclust.privacy.groups import ROW, UNITS
 from privclust.privacy.left_out import LeftOutCount
 from privclust.privacy.noise import NoiseSource
-from privclust.records.streams import Source, chunks
+from privclust.records.matrix import numbers_of_table
 from privclust.sketches._feature_sums import FRACTION_BITS_OF_SUMS, FeatureSums
 from privclust.sketches._measurement import SketchMeasurement
 from privclust.sketches._noise import SketchNoise
@@ -137,7 +137,7 @@ class Sketch:
     @classmethod
     def of(
         cls,
-        source: Source,
+        X: ArrayLike,
         frequencies: ArrayLike,
         *,
         groups: ArrayLike | None = None,
@@ -145,18 +145,18 @@ class Sketch:
         mask_seed: int | None = None,
         first_record: int = 0,
     ) -> Self:
-        """Return the sketch of a source of any size, without noise.
+        """Return the sketch of rows in memory or a memory map, without noise.
 
         Parameters
         ----------
-        source : array_like or iterable of chunks
-            Any source that `privclust.records.streams.chunks` reads; of files see `of_table`.
+        X : array_like of shape (n_samples, n_features)
+            Finite numbers. float32 and float16 are computed in float32, others in float64. Sketches
+            of parts add up to that of all rows; `of_table` reads files, tables and streams.
         frequencies : array_like of shape (n_features, m)
         groups : array_like of shape (n_samples,) or None
-            Label of the group of each row, such as a person, in the order of the source. A group is
-            then one record with the mean of the features of its rows, all of which are held in
-            memory (not by `of_table`). The rows of a group may be anywhere in the source, but not
-            in another sketch that is merged with this one. None: each row is a record.
+            Label of the group of each row, such as a person. A group is then one record with the
+            mean of the features of its rows, which may be anywhere in X, but not in another sketch
+            that is merged with this one. None: each row is a record.
         n_measurements : int or None
             Number r of features to which each record contributes; None for all.
         mask_seed : int or None
@@ -173,26 +173,23 @@ class Sketch:
         Raises
         ------
         ValueError
-            If an argument is not as described, or the source cannot be read.
+            If an argument is not as described.
         """
+        if isinstance(X, str) or not (hasattr(X, "shape") or isinstance(X, Sequence)):
+            raise ValueError(
+                f"X must be an array or a list of rows, got {type(X).__name__!r}: Sketch.of_table "
+                "reads files, tables and streams, and sketches of parts are added up by +"
+            )
         sums = FeatureSums(
             frequencies,
             n_measurements=n_measurements,
             mask_seed=secrets.randbits(_MASK_SEED_BITS) if mask_seed is None else mask_seed,
             first_record=first_record,
         )
-        stream = chunks(source)
-        n_features = sums.frequencies.shape[0]
-        if stream.n_features != n_features:
-            raise ValueError(
-                f"{stream.name} has {stream.n_features} columns, the frequencies {n_features}"
-            )
-        if groups is not None:
-            parts = list(stream) or [np.empty((0, n_features))]
-            return cls.from_feature_sums(sums.add(np.concatenate(parts), groups))
-        for chunk in stream:
-            sums.add(chunk)
-        return cls.from_feature_sums(sums)
+        X = np.asarray(numbers_of_table(X))
+        if X.dtype.kind == "f":
+            X = X.astype(np.float32 if X.dtype.itemsize <= 4 else np.float64, copy=False)
+        return cls.from_feature_sums(sums.add(X, groups))
 
     @classmethod
     def of_table(

@@ -5,9 +5,12 @@ import functools
 import itertools
 import math
 import operator
+import tracemalloc
+from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from privclust.core.hdf5 import FileError
@@ -301,5 +304,50 @@ def test_arguments_are_checked(X, frequencies):
     for scale in (0, -3.0, math.nan, math.inf, 1e151, "x", None, True):
         with pytest.raises(ValueError, match="scale must be"):
             SketchNoise("laplace", scale)
-    with pytest.raises(ValueError, match="columns, the frequencies"):
-        Sketch.of(X[:, :2], frequencies)
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f4", "i4", ">f8", "u1", "f4"])
+def test_rows_may_have_any_type_and_container(dtype, X, frequencies, tmp_path):
+    whole = np.abs(np.round(X)).astype(dtype)
+    plain = whole.astype(np.float32 if whole.dtype.kind == "f" and dtype != ">f8" else np.float64)
+    expected = Sketch.of(plain, frequencies).sums.tobytes()
+    np.save(tmp_path / "x.npy", whole)
+    memory_map = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for rows in (whole, np.asfortranarray(whole), memory_map):
+        assert Sketch.of(rows, frequencies).sums.tobytes() == expected
+    in_double = Sketch.of(whole.astype(float), frequencies).sums.tobytes()
+    for rows in (whole.tolist(), pd.DataFrame(whole.astype("f8"), index=range(5, len(X) + 5))):
+        assert Sketch.of(rows, frequencies).sums.tobytes() == in_double
+    empty = Sketch.of(whole[:0], frequencies)
+    assert (empty.n_samples, empty.sums.any()) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (np.zeros((5, 2)), r"must have shape \(n_samples, 3\)"),
+        (np.zeros(3), r"must have shape \(n_samples, 3\).*got \(3,\)"),
+        (np.full((5, 3), "1"), "X holds text, not numbers"),
+        (np.full((5, 3), 1j), "X must hold real numbers"),
+        (np.diag([1.0, np.nan, 1.0]), "which row 1 is not"),
+        (np.diag([1.0, 1.0, np.inf]), "which row 2 is not"),
+        (iter([np.zeros((5, 3))]), r"an array or a list of rows.*parts are added up by \+"),
+        ("rows.csv", "got 'str': Sketch.of_table reads files"),
+        (Path("rows.csv"), "Sketch.of_table reads files"),
+        (3, "got 'int'"),
+    ],
+)
+def test_what_has_no_rows_is_refused(rows, reason, frequencies):
+    with pytest.raises(ValueError, match=reason):
+        Sketch.of(rows, frequencies)
+
+
+def test_a_memory_map_is_read_in_parts(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((400_000, 8)))  # 26 megabytes
+    rows, frequencies = np.load(tmp_path / "x.npy", mmap_mode="r"), np.ones((8, 2))
+    Sketch.of(rows[:9], frequencies)  # what is imported or kept is not counted
+    tracemalloc.start()
+    Sketch.of(rows, frequencies)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 9e6
