@@ -100,21 +100,6 @@ class MixtureRows:
         ValueError
             If the range leaves 0 .. n_samples.
         """
-        for number, first, last in self._parts(start, stop):
-            rng = self._generator(number)
-            labels = np.searchsorted(self._edges, rng.random(_CHUNK)[:last], side="right")
-            yield self._rows(rng, labels)[first:].astype(dtype, copy=False)
-
-    def to_array(self, dtype: DTypeLike = np.float64) -> np.ndarray:
-        """Return all rows, shape (n_samples, n_features)."""
-        rows = np.empty((self.n_samples, self.n_features), dtype=dtype)
-        for number, block in enumerate(self.chunks()):
-            start = number * _CHUNK
-            rows[start : start + len(block)] = block
-        return rows
-
-    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each chunk in the range, and the range of its rows."""
         stop = self.n_samples if stop is None else stop
         check_integer("start", start, minimum=0)
         check_integer("stop", stop, minimum=start)
@@ -124,11 +109,18 @@ class MixtureRows:
             origin = number * _CHUNK
             first, last = max(start - origin, 0), min(stop - origin, _CHUNK)
             if first < last:
-                yield number, first, last
+                sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
+                rng = np.random.Generator(np.random.PCG64DXSM(sequence))
+                labels = np.searchsorted(self._edges, rng.random(_CHUNK)[:last], side="right")
+                yield self._rows(rng, labels)[first:].astype(dtype, copy=False)
 
-    def _generator(self, number: int) -> np.random.Generator:
-        sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
-        return np.random.Generator(np.random.PCG64DXSM(sequence))
+    def to_array(self, dtype: DTypeLike = np.float64) -> np.ndarray:
+        """Return all rows, shape (n_samples, n_features)."""
+        rows = np.empty((self.n_samples, self.n_features), dtype=dtype)
+        for number, block in enumerate(self.chunks()):
+            start = number * _CHUNK
+            rows[start : start + len(block)] = block
+        return rows
 
     def _rows(self, rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
         drawn = rng.standard_normal((len(labels), self.n_features))
