@@ -8,9 +8,7 @@ parsed.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from importlib.metadata import entry_points
-from types import ModuleType
 
 from privclust import __version__
 from privclust.command import _cluster_command, _decode_command, _plan_command
@@ -34,12 +32,8 @@ def parser() -> argparse.ArgumentParser:
     whole = Parser(prog="privclust", description="Clustering under differential privacy.")
     whole.add_argument("--version", action="version", version=f"privclust {__version__}")
     commands = whole.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _commands():
+    others = sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name)
+    own = _cluster_command, _decode_command, _plan_command
+    for command in (*own, *(entry.load() for entry in others)):
         command.add_to(commands)
     return whole
-
-
-def _commands() -> Iterator[ModuleType]:
-    yield from (_cluster_command, _decode_command, _plan_command)
-    for entry in sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name):
-        yield entry.load()

@@ -185,9 +185,10 @@ class SMLQ(LabelledEmbedding):
         objectives = np.empty(self.n_iter + 1)
         with np.errstate(over="ignore", invalid="ignore"):
             for t in range(self.n_iter + 1):
-                step, objectives[t] = _step(iterates[t], features, labels, self.alpha)
-                if t < self.n_iter:
-                    iterates[t + 1] = iterates[t] + step
+                slope = self.alpha * labels.dot(iterates[t]) - features.dot(iterates[t])
+                objectives[t] = -float((iterates[t] * slope).sum())
+                if t < self.n_iter:  # eq. (4)
+                    iterates[t + 1] = iterates[t] + 0.5 * features.inverse_degrees[:, None] * slope
         if not np.isfinite(objectives).all():
             raise ValueError(
                 f"the iterates overflowed with n_iter={self.n_iter}, alpha={self.alpha}, "
@@ -218,12 +219,6 @@ class SMLQ(LabelledEmbedding):
                 f"dtype {init.dtype}"
             )
         return init
-
-
-def _step(Z, features, labels, alpha):
-    """Return the step of eq. (4) from Z, and the objective at Z."""
-    slope = alpha * labels.dot(Z) - features.dot(Z)
-    return 0.5 * features.inverse_degrees[:, None] * slope, -float((Z * slope).sum())
 
 
 def kernel_width(sigma: float, kernel: str) -> float:

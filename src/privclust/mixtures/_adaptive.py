@@ -174,15 +174,12 @@ class AdaptiveGaussianMixture(PrivateEstimator, FittedMixture):
         promise = self._promised(plan.statements(), definition, source, leaks, records)
         left_out = self._charged(promise, records, source)
         n_records = left_out.n_counted(self.left_out_, RELATION)
-        self._run(_Run(X, bound, self.covariance_type, plan, source, records.groups, n_records))
-        self.n_iter_ = self.max_iter
-        return self
-
-    def _run(self, run):
+        run = _Run(X, bound, self.covariance_type, plan, source, records.groups, n_records)
         mixture = run.refine(run.start(self.n_components))
-        self.parameters_ = mixture.stretched(run.bound)
-        self.is_detected_ = run.is_detected
+        self.parameters_ = mixture.stretched(bound)
+        self.is_detected_, self.n_iter_ = run.is_detected, self.max_iter
         warn_of_noise(noise_message(self.is_detected_, of="components"))
+        return self
 
 
 @dataclass(frozen=True)

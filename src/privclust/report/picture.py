@@ -115,10 +115,6 @@ def _between(clusters: TableClusters, j: int) -> float:
     return float(((places - middle) ** 2).mean())
 
 
-def _sizes(clusters: TableClusters) -> np.ndarray:
-    return np.maximum(_LARGEST * clusters.weights / clusters.weights.max(), _SMALLEST)
-
-
 def _colour(j: int | np.integer) -> str:
     return PALETTE[int(j) % len(PALETTE)]
 
@@ -159,7 +155,8 @@ def _draw_bars(
 
 def _draw_numbers(axes: Axes, clusters: TableClusters, x: np.ndarray, y: np.ndarray) -> None:
     """Draw the numbers of clusters at their centers; on discs if spreads are not known."""
-    sizes, has_spreads = _sizes(clusters), _has_spreads(clusters)
+    has_spreads = _has_spreads(clusters)
+    sizes = np.maximum(_LARGEST * clusters.weights / clusters.weights.max(), _SMALLEST)
     for j in np.flatnonzero(clusters.is_detected):
         if not has_spreads:
             axes.scatter(x[j], y[j], s=sizes[j], color=_colour(j), alpha=0.35, linewidths=0)
