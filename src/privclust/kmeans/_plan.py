@@ -30,6 +30,7 @@ from sklearn.base import clone
 from privclust.core.hints import RandomState
 from privclust.core.lloyd import inertia, lloyd, plus_plus
 from privclust.core.validation import (
+    UNUSED_DELTA,
     Real,
     as_generator,
     check_integer,
@@ -206,16 +207,13 @@ def plan(
     >>> plan(10**9, 2, 3, epsilon=1.0, delta=1e-6, n_trials=2, random_state=0).median < 1.01
     True
     """
-    for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+    sizes = {"n_samples": n_samples, "n_features": n_features, "n_clusters": n_clusters}
+    for name, value in (sizes | {"n_trials": n_trials}).items():
         check_integer(name, value, minimum=1)
-    check_integer("n_clusters", n_clusters, minimum=1)
-    check_integer("n_trials", n_trials, minimum=1)
     if n_clusters >= n_samples:
         raise ValueError(f"n_clusters must be less than n_samples, {n_samples}, got {n_clusters}")
     check_real("epsilon", epsilon)
-    check_real("delta", delta, inclusive=True)
-    if delta >= 1.0:
-        raise ValueError(f"delta must be less than 1, got {delta!r}")
+    UNUSED_DELTA("delta", delta, {})
     check_real("separation", separation)
     equal = 1.0 / n_clusters
     smallest = equal if smallest is None else smallest

@@ -298,11 +298,6 @@ def _of_arrow(array: Any) -> Column:
     return Column(_objects(array), kind, text)
 
 
-def column_of_texts(array: Any, notation: Notation) -> Column:
-    """Return a column of an Arrow array of texts from a file without types."""
-    return Column(array, ANY, "text", notation)
-
-
 def _one_array(array: Any) -> Any:
     if not hasattr(array, "chunks"):
         return array

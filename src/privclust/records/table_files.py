@@ -27,7 +27,7 @@ from privclust.core.files import NO_SUCH_FILE, why_unreadable
 from privclust.core.packages import require
 from privclust.records.arrow import check_columns
 from privclust.records.cells import number
-from privclust.records.columns import Column, check_kind, column_of, column_of_texts, kind_of_arrow
+from privclust.records.columns import ANY, Column, check_kind, column_of, kind_of_arrow
 from privclust.records.errors import ReadingError
 from privclust.records.files import PARQUET, TEXT, delimiter_of, kind_of_file
 from privclust.records.notation import USUAL, Notation
@@ -234,7 +234,7 @@ class TextFile(TableFile):
         rows, columns = [self._fields(line) for line in lines], {}
         for name, place in places.items():
             texts = pyarrow.array([row[place] for row in rows], pyarrow.string())
-            columns[name] = column_of_texts(texts, self._notation)
+            columns[name] = Column(texts, ANY, "text", self._notation)
         return _Part(columns, len(rows))
 
     def _fields(self, line: str) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from privclust.core.hints import RandomState
-from privclust.core.validation import Real, check_integer, check_option, check_real
+from privclust.core.validation import UNUSED_DELTA, Real, check_integer, check_option, check_real
 from privclust.privacy import Neighbours
 from privclust.privacy.advice import noted
 from privclust.privacy.groups import ROW
@@ -126,7 +126,7 @@ def measurement(
         sensitivity and standard deviation for Gaussian noise.
     """
     check_real("epsilon", epsilon)
-    Real(inclusive=True, below=1.0)("delta", delta, {})
+    UNUSED_DELTA("delta", delta, {})
     check_option("noise", noise, NOISES)
     _SHARE("share", share, {})
     if noise == "gaussian" and delta == 0:

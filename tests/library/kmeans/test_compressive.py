@@ -169,7 +169,7 @@ def test_a_pilot_with_a_noisy_number_of_records():
         means = 1.9 * rng.standard_normal((10, 10))
         X = means[rng.integers(10, size=4000)] + rng.standard_normal((4000, 10))
         fitted = model(10, epsilon=0.25, delta=1e-6, neighbours="add_remove", bounds=(-b, b))
-        fitted.set_params(random_state=seed)._start(fitted._records(X))
+        fitted.set_params(random_state=seed)._start(fitted._checked_records(X))
         ratio = fitted._data_moments.variance / X.var(axis=0).mean()
         assert 0.4 < ratio < 2.5
 

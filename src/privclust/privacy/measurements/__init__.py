@@ -24,7 +24,6 @@ from privclust.privacy.measurements._gaussian import Gaussian, SmoothGaussian, S
 from privclust.privacy.measurements._laplace import Laplace
 from privclust.privacy.measurements._measurement import PRICE_TOLERANCE, Measurement
 from privclust.privacy.measurements._printed import Gamma, Wishart
-from privclust.privacy.measurements._stated import check_stated
 
 __all__ = [
     "PRICE_TOLERANCE",
@@ -37,7 +36,6 @@ __all__ = [
     "SymmetricGaussian",
     "Wishart",
     "analytic_gaussian_sigma",
-    "check_stated",
     "claimed_rho",
     "gaussian_part",
     "gaussian_share",
