@@ -277,9 +277,7 @@ def main():
     parser.add_argument("--starts", type=int, default=20, help="of k-means for the true centers")
     parser.add_argument("--first", type=int, default=0, help="seed, where several processes share")
     parser.add_argument("--log", type=Path, help="JSON lines of trials, to go on from")
-    parser.add_argument(
-        "--into", type=Path, help="a document with the marks; no spreads of flights"
-    )
+    parser.add_argument("--into", type=Path, help="a document; spreads need not have marks")
     parser.add_argument("--mark", help="their name, default: coverage-HALF; -spreads for spreads")
     args = parser.parse_args()
     runs = run(args)
@@ -290,7 +288,7 @@ def main():
             continue
         text = shown(rows, kind, args.flights and kind == "centers")
         print(f"{kind}\n{text}")
-        if args.into and (kind == "centers" or not args.flights):
+        if args.into and (kind == "centers" or f"<!-- {name} -->" in args.into.read_text()):
             write_into(args.into, name, text)
 
 

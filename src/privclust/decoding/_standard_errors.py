@@ -75,8 +75,8 @@ class StandardErrors:
         three eighths of all clusters would be.
     spreads : ndarray of shape (n_clusters, n_features)
         Errors of `cluster_spreads`, the standard deviations of features within clusters. They
-        include noise and sampling of the mixture's numbers only, and are too small: on all
-        tables that were tried fewer than 90 % of 95 % intervals hold.
+        include noise and sampling of the mixture's numbers only, and are too small: on nearly
+        all tables that were tried fewer than 90 % of 95 % intervals hold.
     """
 
     centers: np.ndarray
