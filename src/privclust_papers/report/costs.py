@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ import pandas as pd
 
 from privclust.core.hdf5 import FileError
 from privclust_papers.pipeline.artefacts import read_table
-from privclust_papers.report.run_records import RECORDS, Job, read_jobs
+from privclust_papers.report.run_records import RECORDS, Job, behind, read_jobs
 
 RUNS = "snakemake.jsonl"  # in the folder of an effort's logs: one line per run of Snakemake
 _RUN_COLUMNS = ["started", "ended", "cores", "planning_s", "cpu_s", "children_cpu_s"]
@@ -136,8 +135,10 @@ def cost_table(costs: Costs) -> pd.DataFrame:
     for level in ("rule", "paper"):
         rows += [{"level": level} | _row(name, group) for name, group in jobs.groupby(level)]
         rows += [{"level": level} | engine]
+    makers = {output: job for job in costs.jobs for output in job.outputs}
     for target, drawn in jobs[jobs.target != ""].groupby("target"):
-        rows.append({"level": "target"} | _row(target, jobs.iloc[_behind(costs.jobs, drawn.index)]))
+        needed = behind([costs.jobs[place] for place in drawn.index], makers)
+        rows.append({"level": "target"} | _row(target, jobs[[j in needed for j in costs.jobs]]))
     total = _row("all", jobs)
     total |= {key: total[key] + engine[key] for key in ("cpu_s", "wall_s")}
     table = pd.DataFrame([*rows, {"level": "total"} | total])
@@ -150,18 +151,6 @@ def _row(name: str, jobs: pd.DataFrame) -> dict[str, Any]:
     sums = {key: jobs[key].sum() for key in ("cpu_s", "work_cpu_s", "wall_s")}
     sizes = {"peak_mb": jobs.peak_mb.max(), "written_mb": jobs.written_mb.sum()}
     return {"name": name, "jobs": len(jobs), **sums, **sizes}
-
-
-def _behind(jobs: list[Job], places: Iterable[int]) -> list[int]:
-    """Return the positions of some jobs and of all jobs that they depend on."""
-    makers = {output: place for place, job in enumerate(jobs) for output in job.outputs}
-    found, pending = set(), [*places]
-    while pending:
-        place = pending.pop()
-        if place not in found:
-            found.add(place)
-            pending += [makers[name] for name in jobs[place].inputs if name in makers]
-    return sorted(found)
 
 
 def run_table(costs: Costs) -> pd.DataFrame:

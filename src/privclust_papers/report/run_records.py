@@ -57,13 +57,18 @@ def read_jobs(records: str | os.PathLike[str], result: str) -> list[Job]:
             f"{result}: Snakemake has no record in {records} of the job that made it; an archive "
             "needs them, so make it again, without --drop-metadata"
         )
-    needed, pending = set(), [makers[result]]
+    return sorted(behind([makers[result]], makers), key=lambda job: (job.rule, job.outputs))
+
+
+def behind(jobs: Iterable[Job], makers: Mapping[str, Job]) -> set[Job]:
+    """Return jobs and all jobs that they depend on; `makers` has the job of each output."""
+    needed, pending = set(), [*jobs]
     while pending:
         job = pending.pop()
         if job not in needed:
             needed.add(job)
             pending.extend(makers[name] for name in job.inputs if name in makers)
-    return sorted(needed, key=lambda job: (job.rule, job.outputs))
+    return needed
 
 
 def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
