@@ -49,7 +49,7 @@ from privclust.privacy.bounds import directions
 from privclust.sketches import MomentSketch
 from privclust.sketches.moment_release import measurement
 from privclust.subspaces import MomentSubspaceClustering, SuLQKPlanes
-from privclust.subspaces.moments import _estimator, _selection, misfit_message
+from privclust.subspaces.moments import _decoding, _estimator, _selection
 from privclust.synthetic.subspaces import subspace_mixture
 
 SEEDS = range(5000, 5010)
@@ -208,7 +208,7 @@ def by_rows():
                         distance = wasserstein_distance(model.subspaces_, bases)
                         distances.setdefault(method, []).append(distance)
                         if method == "moment sketch":
-                            is_misfit = bool(misfit_message(model.decoded_))
+                            is_misfit = bool(_decoding.misfit_message(model.decoded_))
                             n_misfits += is_misfit
                             n_wrong += distance > 0.5 and model.is_detected_.all() and not is_misfit
                 cells = [f"{np.mean(d):.2g} ({np.median(d):.2g})" for d in distances.values()]

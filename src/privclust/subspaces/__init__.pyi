@@ -15,3 +15,4 @@ from .moments._bound import least_error as least_error
 from .moments._decoding import DecodedSubspaces as DecodedSubspaces
 from .moments._decoding import decode as decode
 from .moments._estimator import MomentSubspaceClustering as MomentSubspaceClustering
+from .moments._selection import choose_sizes as choose_sizes

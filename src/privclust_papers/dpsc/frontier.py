@@ -12,7 +12,7 @@ from privclust.metrics.subspaces import wasserstein_distance
 from privclust.privacy import Neighbours
 from privclust.sketches import MomentSketch
 from privclust.sketches.moment_release import measurement
-from privclust.subspaces.moments import least_error
+from privclust.subspaces import least_error
 from privclust_papers.dpsc.data import fitted
 from privclust_papers.dpsc.metrics import budget_range, distance_of_random
 from privclust_papers.pipeline.runner import TrialData, TrialStreams

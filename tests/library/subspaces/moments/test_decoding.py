@@ -17,8 +17,8 @@ from privclust.privacy import Budget, NoiseWarning, PrivacyLeakWarning
 from privclust.privacy.bounds import directions
 from privclust.sketches import MomentSketch
 from privclust.sketches._harmonics import n_moments, trace_free
-from privclust.subspaces import MomentSubspaceClustering, decode
-from privclust.subspaces.moments import choose_sizes, misfit_message
+from privclust.subspaces import MomentSubspaceClustering, choose_sizes, decode
+from privclust.subspaces.moments._decoding import misfit_message
 from privclust.subspaces.moments._features import (
     factor_features,
     feature_derivatives,
