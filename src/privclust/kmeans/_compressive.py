@@ -36,29 +36,31 @@ from privclust.decoding._sketch_decoding import (
     moments_of_pilot,
 )
 from privclust.decoding._standard_errors import StandardErrors, standard_errors
-from privclust.kmeans._fit_budget import FitBudget
 from privclust.kmeans._lloyd import CenterClusterer
 from privclust.kmeans._noise_check import detected_clusters
 from privclust.kmeans._projection import Projection
 from privclust.kmeans._round_errors import errors_after_rounds, mean_inertia_of, widths_of_rounds
 from privclust.kmeans._rounds import centers_by_rounds, parts_of_rounds
-from privclust.kmeans.last_rounds import pays
-from privclust.privacy import Neighbours, noise_source
+from privclust.kmeans.last_rounds import pays, round_noise
+from privclust.privacy import Guarantee, Neighbours, noise_source
 from privclust.privacy.bounds import bounds_of
 from privclust.privacy.budget import charge
-from privclust.privacy.estimator import PrivateEstimator
+from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import warn_of_noise
 from privclust.privacy.left_out import with_left_out
-from privclust.privacy.noise import unprotected_generator
+from privclust.privacy.noise import is_seeded, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._feature_sums import FeatureSums
+from privclust.sketches._release import measurement, smaller_noise
 from privclust.sketches._sketch import Sketch
 
 # share of the budget for all rounds, without and after a projection
 _ROUND_SHARE, _PROJECTED_ROUND_SHARE = 0.5, 0.6
 # deviations subtracted from a noisy number of rows: rounds of few rows add noise (few_rows.py)
 _CAUTION = 2.0
+_ROUND = "sums, counts and spreads of rows by cluster"
+_LARGE = "entries that are too large for phases count as the largest that are not"
 
 
 @dataclass(eq=False, repr=False)
@@ -267,7 +269,8 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self._rng = as_generator(self.random_state)
         else:
             self._rng = unprotected_generator(noise_source(self.random_state))
-        p, m = self._sizes(d, unit_of(groups))
+        self._unit = unit_of(groups)
+        p, m = self._sizes(d)
         n_pilot = pilot_size(p) if self.variance is None else 0
         self._share = 1.0 - self._round_share - (PILOT_SHARE if n_pilot else 0.0)
         self._charge(records, m, n_pilot)
@@ -278,38 +281,44 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         self._data_moments, self._pilots = self._moments(self._seen(X), groups)
         if self._round_share and self.last_round == "auto" and not (p < d or self._round_pays(d)):
             self._share, self._round_share = self._share + self._round_share, 0.0
-            self._noise_of_sketch = self._budget.measurement(m, self._share)
+            self._noise_of_sketch = self._noise_at(m, self._share)
         if self.variance is not None:
             self._frequencies = sketch_frequencies(p, m, self.variance, self._rng)
         else:
             k, moments = self._most_clusters, self._data_moments
             self._frequencies = cluster_frequencies(k, m, moments, self._rng)
 
-    def _sizes(self, d, unit):
+    def _sizes(self, d):
         """Return the numbers of directions and frequencies; choose noise and the rounds' share."""
         k = self._most_clusters
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
-        self._budget = FitBudget.of(self, m, unit)
-        has_noise = self.epsilon is not None and self._budget.mechanism == "gaussian"
+        self._mechanism = self._kind_of_noise(m)
+        has_noise = self.epsilon is not None and self._mechanism == "gaussian"
         is_default = self.decoder == "gaussian" and self.variance is None
         if not (self.last_round and has_noise and is_default):
             self._round_share, p = 0.0, d
             m = self.n_frequencies or number_of_frequencies(k * d)
-            self._budget = FitBudget.of(self, m, unit)
-            if self._budget.mechanism == "laplace" and self.epsilon is not None:
+            self._mechanism = self._kind_of_noise(m)
+            if self._mechanism == "laplace" and self.epsilon is not None:
                 m = self.n_frequencies or number_under_laplace_noise(k * d)
         else:
             self._round_share = _ROUND_SHARE if p == d else _PROJECTED_ROUND_SHARE
         return p, m
 
+    def _kind_of_noise(self, n_frequencies):
+        """Return the parameter `noise`, or the kind with the smaller noise for "auto"."""
+        if self.noise != "auto" or self.epsilon is None:
+            return self.noise
+        return smaller_noise(n_frequencies, self.neighbours, self.epsilon, self.delta)
+
     def _round_pays(self, d):
         """Return whether the pilot predicts that rounds without a projection lower the loss."""
         k, pilot = self._most_clusters, self._pilots[0]
-        n_samples = self._budget.n_samples(self._n_counted, pilot)
+        n_samples = self._number_of_records(pilot)
         if self._n_counted is None:
             n_samples -= _CAUTION * math.sqrt(pilot.noise_variance)
-        (noise,) = self._budget.round_noises(self._round_share)
+        (noise,) = self._round_noises()
         return pays(k, d, n_samples, noise.sigma, cell_variance(k, d))
 
     def _seen(self, X):
@@ -355,7 +364,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             self.cluster_spreads_ = widths_of_rounds(self._rounds)
         pilots = [pilot.guarantee for pilot in self._pilots]
         rounds = [found.noise for found in self._rounds]
-        whole = self._budget.composed(self._released.guarantee, pilots, rounds, self._leaks)
+        whole = self._composed(self._released.guarantee, pilots, rounds)
         self.guarantee_ = with_left_out(whole, self._lines)
         # the frequencies depend on the pilot: the sketch has the guarantee of the whole fit
         private = self._released.noise is not None
@@ -373,10 +382,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Run the rounds; return `decoded` with the clusters that they detect as well."""
         box, d, groups = self._box_of_data, records.rows.shape[1], records.groups
         X, labels = box.clipped(records.rows), nearest_center(rows, decoded.centers)
-        n_samples = self._budget.n_samples(self._n_counted, self._released)
-        parts = parts_of_rounds(projected=self._projection is not None)
-        noises = self._budget.round_noises(self._round_share, parts)
-        how = n_samples, noises, self._budget.source(self._rng), self._rng, groups
+        n_samples = self._number_of_records(self._released)
+        noises = self._round_noises(parts_of_rounds(projected=self._projection is not None))
+        how = n_samples, noises, self._source(), self._rng, groups
         self._rounds, is_split = centers_by_rounds(X, labels, box, decoded, *how)
         last = self._rounds[-1]
         self.cluster_centers_ = np.clip(last.centers, box.low, box.high)
@@ -412,7 +420,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         """Return a sketch with noise, if any, and with the public or released record count."""
         if noise is None:
             return exact
-        sketch = exact.with_noise(noise, self._budget.source(self._rng))
+        sketch = exact.with_noise(noise, self._source())
         if self.left_out_ is None or self._n_counted is None:
             return sketch
         return replace(sketch, n_samples=float(self._n_counted))
@@ -420,21 +428,62 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
     def _charge(self, records, m, n_pilot):
         """Charge sketch, pilot (of `n_pilot` frequencies) and rounds; release `left_out_`."""
         self.left_out_, self._lines = None, ()
-        is_public = self._budget.relation is Neighbours.REPLACE_ONE
+        is_public = self._relation() is Neighbours.REPLACE_ONE
         # if the number is private, the noisy sketch has an estimate
         self._n_counted = records.n_counted if is_public else None
-        self._noise_of_sketch = self._budget.measurement(m, self._share)
+        self._noise_of_sketch = self._noise_at(m, self._share)
         if self._noise_of_sketch is None:
-            charge(self._budget.composed(None, [], [], ()))
+            charge(self._composed(None, [], []))
             return
-        sums, pilots = self._budget.promise(self._noise_of_sketch), []
+        sums, pilots = self._promise(self._noise_of_sketch), []
         if n_pilot:
-            self._noise_of_pilot = self._budget.measurement(n_pilot, PILOT_SHARE)
-            pilots = [self._budget.promise(self._noise_of_pilot)]
+            self._noise_of_pilot = self._noise_at(n_pilot, PILOT_SHARE)
+            pilots = [self._promise(self._noise_of_pilot)]
         # a larger sketch in place of rounds has the same privacy loss
-        rounds = self._budget.round_noises(self._round_share) if self._round_share else []
-        promise = self._budget.composed(sums, pilots, rounds, self._leaks)
-        left_out = self._charged(promise, records, self._budget.source(self._rng))
+        rounds = self._round_noises() if self._round_share else []
+        promise = self._composed(sums, pilots, rounds)
+        left_out = self._charged(promise, records, self._source())
         self._lines = left_out.lines()
         if self._n_counted is not None:
-            self._n_counted = left_out.n_counted(self.left_out_, self._budget.relation)
+            self._n_counted = left_out.n_counted(self.left_out_, self._relation())
+
+    def _source(self):
+        return noise_source(None if self.random_state is None else self._rng)
+
+    def _is_seeded(self):
+        return is_seeded(noise_source(self.random_state))
+
+    def _number_of_records(self, sketch):
+        """Return the number of records that count: public, or the noisy one of a sketch."""
+        return float(sketch.n_samples if self._n_counted is None else self._n_counted)
+
+    def _noise_at(self, n_frequencies, share):
+        """Return the noise of a sketch at a share of the budget; None without an epsilon."""
+        if self.epsilon is None:
+            return None
+        how = {"noise": self._mechanism, "neighbours": self.neighbours, "share": share}
+        return measurement(n_frequencies, n_frequencies, self.epsilon, self.delta, **how)
+
+    def _round_noises(self, parts=(1.0,)):
+        """Return the noise of each round, with these fractions of the share of all rounds."""
+        how = self._relation(), self.epsilon, self.delta
+        return [round_noise(*how, self._round_share * part) for part in parts]
+
+    def _promise(self, noise):
+        return noise.promise(seeded=self._is_seeded(), unit=self._unit)
+
+    def _composed(self, sums, pilots, rounds):
+        """Return the guarantee of sums, pilots and rounds together; none if bounds leak."""
+        if sums is None:
+            caveats = ("no noise was asked for",)
+            return Guarantee("none", self.neighbours, caveats=caveats, unit=self._unit)
+        whole = sums.compose(*(pilot.part("pilot") for pilot in pilots))
+        return Guarantee.of(
+            [*whole.releases, *(noise.statement(_ROUND, units="radii") for noise in rounds)],
+            "none" if self._leaks else whole.definition,
+            whole.relation,
+            delta=whole.delta,
+            seeded=self._is_seeded(),
+            caveats=(*whole.caveats, *(self._leaks or (*caveats_of_bounds(self), _LARGE))),
+            unit=self._unit,
+        )
