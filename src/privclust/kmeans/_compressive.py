@@ -48,7 +48,6 @@ from privclust.privacy.budget import charge
 from privclust.privacy.estimator import PrivateEstimator, caveats_of_bounds
 from privclust.privacy.groups import unit_of
 from privclust.privacy.hidden import warn_of_noise
-from privclust.privacy.left_out import with_left_out
 from privclust.privacy.noise import is_seeded, unprotected_generator
 from privclust.privacy.sensitivity import check_neighbours
 from privclust.sketches._feature_sums import FeatureSums
@@ -233,8 +232,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         records = self._checked_records(X, groups, any_number=is_bounded)
         if self.last_round not in (True, False, "auto"):
             raise ValueError(f"last_round must be 'auto', True or False, got {self.last_round!r}")
-        self._start(records)
-        return self._find(records)
+        return self._find(records, self._start(records))
 
     def standard_errors(
         self, *, rows: bool = True, random_state: RandomState = None
@@ -260,7 +258,11 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return Neighbours.REPLACE_ONE if self.epsilon is None else super()._relation()
 
     def _start(self, records):
-        """Choose bounds, projection and frequencies; release a pilot if they need one."""
+        """Choose bounds, projection and frequencies; release a pilot if they need one.
+
+        Return the release of the number of records left out, which knows the exact number and must
+        not be kept, or None.
+        """
         X, groups = records.rows, records.groups
         d = X.shape[1]
         self._most_clusters = self.max_clusters if self.n_clusters == "auto" else self.n_clusters
@@ -273,7 +275,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         p, m = self._sizes(d)
         n_pilot = pilot_size(p) if self.variance is None else 0
         self._share = 1.0 - self._round_share - (PILOT_SHARE if n_pilot else 0.0)
-        self._charge(records, m, n_pilot)
+        left_out = self._charge(records, m, n_pilot)
         self._projection, self._seen_box = None, self._box_of_data
         if p < d:
             self._projection = Projection.drawn(self._box_of_data.center, p, self._rng)
@@ -287,6 +289,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         else:
             k, moments = self._most_clusters, self._data_moments
             self._frequencies = cluster_frequencies(k, m, moments, self._rng)
+        return left_out
 
     def _sizes(self, d):
         """Return the numbers of directions and frequencies; choose noise and the rounds' share."""
@@ -332,7 +335,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
             rows = sums.clipped(rows, self._seen_box.center)
         return Sketch.from_feature_sums(sums.add(rows, groups))
 
-    def _find(self, records):
+    def _find(self, records, left_out):
         """Sketch rows, add noise, and find centers."""
         X = records.rows
         rows, box = self._seen(X), self._seen_box
@@ -365,7 +368,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         pilots = [pilot.guarantee for pilot in self._pilots]
         rounds = [found.noise for found in self._rounds]
         whole = self._composed(self._released.guarantee, pilots, rounds)
-        self.guarantee_ = with_left_out(whole, self._lines)
+        self.guarantee_ = whole if left_out is None else left_out.stated(whole)
         # the frequencies depend on the pilot: the sketch has the guarantee of the whole fit
         private = self._released.noise is not None
         self.sketch_ = replace(self._released, guarantee=self.guarantee_ if private else None)
@@ -427,14 +430,14 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
 
     def _charge(self, records, m, n_pilot):
         """Charge sketch, pilot (of `n_pilot` frequencies) and rounds; release `left_out_`."""
-        self.left_out_, self._lines = None, ()
+        self.left_out_ = None
         is_public = self._relation() is Neighbours.REPLACE_ONE
         # if the number is private, the noisy sketch has an estimate
         self._n_counted = records.n_counted if is_public else None
         self._noise_of_sketch = self._noise_at(m, self._share)
         if self._noise_of_sketch is None:
             charge(self._composed(None, [], []))
-            return
+            return None
         sums, pilots = self._promise(self._noise_of_sketch), []
         if n_pilot:
             self._noise_of_pilot = self._noise_at(n_pilot, PILOT_SHARE)
@@ -443,9 +446,9 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         rounds = self._round_noises() if self._round_share else []
         promise = self._composed(sums, pilots, rounds)
         left_out = self._charged(promise, records, self._source())
-        self._lines = left_out.lines()
         if self._n_counted is not None:
             self._n_counted = left_out.n_counted(self.left_out_, self._relation())
+        return left_out
 
     def _source(self):
         return noise_source(None if self.random_state is None else self._rng)

@@ -150,17 +150,16 @@ class LeftOutCount:
 
     def stated(self, guarantee: Guarantee) -> Guarantee:
         """Return the guarantee of the sums and of the count."""
-        return with_left_out(guarantee, self.lines())
-
-    def lines(self) -> tuple[Release, ...]:
-        """Return the lines of a guarantee on the count; empty if it is not released."""
         if self.noise is None:
-            return ()
+            return guarantee
         name = _LEFT_OUT
         if self.hides_counted:
             name = _COUNTED if self.left_out is None else _BOTH
         line = self.noise.statement(name)
-        return (replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise)),)
+        line = replace(line, loss=Loss(0.0, 0.0), noise=_NOISE.format(noise=line.noise))
+        nobody = (_NOBODY,) if guarantee.unit == GROUP else ()
+        caveats = tuple(dict.fromkeys((*guarantee.caveats, *nobody)))
+        return replace(guarantee, releases=(*guarantee.releases, line), caveats=caveats)
 
     def release(self, source: NoiseSource) -> NoisyCount | None:
         """Return the noisy number; None if no record is left out or there is no guarantee."""
@@ -184,15 +183,6 @@ class LeftOutCount:
         if left_out.n_counted is not None:
             return left_out.n_counted
         return max(self.counted + (self.left_out or 0) - left_out.value, 1.0)
-
-
-def with_left_out(guarantee: Guarantee, lines: tuple[Release, ...]) -> Guarantee:
-    """Return a guarantee with the lines of the count of records left out."""
-    if not lines:
-        return guarantee
-    nobody = (_NOBODY,) if guarantee.unit == GROUP else ()
-    caveats = tuple(dict.fromkeys((*guarantee.caveats, *nobody)))
-    return replace(guarantee, releases=(*guarantee.releases, *lines), caveats=caveats)
 
 
 def _noise_beside(guarantee: Guarantee, n_counts: int) -> Laplace | Gaussian | None:
