@@ -214,9 +214,11 @@ def _file(path: str) -> np.ndarray:
                 table.check_header(None)
             reader = RowReader(None).for_schema(table.schema)
             parts = map(reader.rows, table.batches(reader.columns))
+            # The empty part gives the result columns and a type if the file has no row.
             rows = np.concatenate([np.empty((0, len(reader.columns)), reader.dtype), *parts])
     if rows.ndim != 2 or rows.dtype.kind == "c" or not np.isfinite(rows).all():
         raise ValueError(f"{path}: must hold rows of finite real numbers")
+    # Single precision is kept: a mechanism may treat it in another way.
     is_short = rows.dtype.kind == "f" and rows.dtype.itemsize <= 4
     return rows.astype(np.float32 if is_short else np.float64)
 

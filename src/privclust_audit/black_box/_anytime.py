@@ -57,6 +57,7 @@ class _Attempt:
 
     def __init__(self, statistics, outputs, claim: Claim, alpha: float) -> None:
         self._chosen, self._claim = Chosen(statistics, outputs, claim, alpha), claim
+        # Bonferroni over the events: each has its own martingale, and each is tried at every look.
         self._alpha = alpha / len(self._chosen.counts)
         self._wealths = [Wealth(Counts(0, 0, 0, 0), before) for before in self._chosen.counts]
 
@@ -83,6 +84,7 @@ class _Attempt:
             or (delta > 0 and self.excludes(epsilon, closeness * delta))
         ):
             return False
+        # The bound is close, but frequencies like those so far would still convict with all runs.
         expected = [wealth.projected(draws, 0.0) for wealth in self._wealths]
         return not self._exclude(expected, epsilon, delta)
 
@@ -120,8 +122,10 @@ def audited(
     runs = _Runs(mechanism, (data, neighbour), drawing, progress)
     attempt = None
     for n_choosing, n_last, share in _plan(n_trials):
+        # Later attempts find enough runs: all runs of the attempt before choose the new events.
         if runs.n < n_choosing:
             runs.up_to(n_choosing)
+        # No event can be chosen among outputs that are all NaN; more runs may have others.
         if is_nan_alone(runs.outputs):
             continue
         attempt = _begun(given, runs.outputs, claim, share * claim.alpha, learning)
@@ -145,6 +149,7 @@ def _plan(n_trials: int) -> Iterator[tuple[int, int, float]]:
     early = len(last) - 1
     for n in reversed(last):
         share = 1.0 if not early else _LAST_SHARE if n == n_trials else (1 - _LAST_SHARE) / early
+        # Small attempts have fewer than 32 runs in a quarter, too few for a choice: they take more.
         yield max(n // _GROWTH, min(_FEWEST_CHOOSING, n // 2)), n, share
 
 
@@ -152,6 +157,8 @@ def _begun(given, outputs, claim, alpha: float, rng) -> _Attempt:
     """Choose events on all runs so far; without a statistic, learn some on half of them."""
     if given is not None:
         return _Attempt(given, outputs, claim, alpha)
+    # A threshold must be chosen on runs that did not train the statistic, whose scores on its own
+    # training runs are too good.
     half = len(outputs[0]) // 2
     learned = _statistics.learn(tuple(one[:half] for one in outputs), rng)
     return _Attempt(learned, tuple(one[half:] for one in outputs), claim, alpha)
@@ -167,6 +174,8 @@ def _followed(attempt: _Attempt, runs: _Runs, span, claim, closeness: float) -> 
             return CONVICTED
         if attempt.is_close(closeness, n_trials):
             return CLOSE
+        # Only the last attempts may give up: events chosen on few runs can be poor, although a
+        # later choice would convict. The last attempt counts all runs except a quarter.
         is_late = n_last * _GROWTH >= n_trials
         if is_late and attempt.is_hopeless(n_trials - n_trials // _GROWTH):
             return HOPELESS

@@ -153,6 +153,7 @@ def _fixed(
 ) -> AuditResult:
     """Audit a claim with a fixed number of runs; see `audit_mechanism`."""
     start = time.process_time()
+    # Separate streams: how many numbers a classifier draws must not change the mechanism's runs.
     runs, learning = as_generator(random_state).spawn(2)
     statistics = _statistics.prepared(statistic)
     outputs = draw(mechanism, data, neighbour, n_trials, runs, progress)
@@ -165,6 +166,7 @@ def _fixed(
         statistics = _statistics.learn(_part(outputs, 0, n_learning), learning)
     chosen = Chosen(statistics, _part(outputs, n_learning, half), claim, claim.alpha)
     counts = chosen.counted(_part(outputs, half, n_trials))
+    # Two one-sided bounds for each event share the error probability (Bonferroni).
     alpha = claim.alpha / 2 / len(counts)
     known = [
         (

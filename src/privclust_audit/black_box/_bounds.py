@@ -27,6 +27,8 @@ def lower_probability(hits, draws, alpha: float) -> np.ndarray:
     Counts may be arrays and need not be whole (expected counts are not).
     """
     hits = np.asarray(hits, dtype=float)
+    # The quantile of Beta(hits, draws - hits + 1), which needs a parameter above 0. The next line
+    # sets the bound for 0 hits.
     bound = betaincinv(np.maximum(hits, 1e-300), draws - hits + 1, alpha)
     return np.where(hits > 0, bound, 0.0)
 
@@ -141,6 +143,7 @@ def draws_needed(claim: Claim, probability: float, loss: float) -> int:
     exceeds the claim, as it does in about half of all audits with that many draws. Numbers above
     2^60 are not told apart.
     """
+    # The definition of the loss with equality: P(A) = e^loss P'(A) + delta.
     other = (probability - claim.delta) * math.exp(-loss)
 
     def convicts(draws: int) -> bool:
@@ -151,5 +154,6 @@ def draws_needed(claim: Claim, probability: float, loss: float) -> int:
     most = 1
     while most < _MOST_DRAWS and not convicts(most):
         most *= 2
+    # `convicts` is monotone in the number of draws, so that bisection finds its first success.
     least = most // 2
     return least + bisect.bisect_left(range(least, most), True, key=convicts)

@@ -84,7 +84,9 @@ class Rounding:
         centre = float(np.median(finite))
         with np.errstate(over="ignore"):
             distances = np.abs(finite - centre)
+            # If more than half of the scores are equal, their median distance is 0.
             spread = float(np.median(distances)) or float(distances.mean())
+        # Scores far from 0 that differ only by rounding have a spread of a few last bits.
         floor = abs(centre) * _FLOATING_RESOLUTION / _RELATIVE_RESOLUTION
         return cls(centre, min(max(spread, floor), float(np.finfo(float).max)))
 
@@ -92,6 +94,8 @@ class Rounding:
         with np.errstate(over="ignore"):
             shifted = scores - self.centre
         finite = np.isfinite(shifted)
+        # The quantum is a power of 2, so that dividing by it and multiplying again round nothing
+        # else.
         size = np.maximum(np.abs(shifted[finite]), self.spread)
         _, exponent = np.frexp(size * _RELATIVE_RESOLUTION)
         quantum = np.ldexp(1.0, exponent)
@@ -107,6 +111,7 @@ def _best(scores, claim: Claim, alpha: float) -> tuple[_Choice, _Choice]:
     """
     promises = (
         lambda low, high: epsilon_bound(low, high, claim.delta),
+        # Not `delta_bound`, which is 0 for every weak event, so that weak events would all tie.
         lambda low, high: low - np.exp(min(claim.epsilon, _LARGEST_EXPONENT)) * high,
     )
     best: list[tuple[float, Any]] = [(-np.inf, None), (-np.inf, None)]
@@ -114,6 +119,7 @@ def _best(scores, claim: Claim, alpha: float) -> tuple[_Choice, _Choice]:
         thresholds = _candidates(np.concatenate(pair))
         counts = [_counts(one, thresholds) for one in pair]
         for likelier in (0, 1):
+            # One row of `counts` per side, one column per threshold.
             low = lower_probability(counts[likelier], pair[likelier].size, alpha)
             high = upper_probability(counts[1 - likelier], pair[1 - likelier].size, alpha)
             for which, promise in enumerate(promises):
@@ -141,6 +147,7 @@ class Chosen:
             for rounding, pair in zip(self._roundings, scores, strict=True)
         ]
         self.values = [(np.unique(pair[0]), np.unique(pair[1])) for pair in rounded]
+        # The two best events are often the same one, which then needs only two of the four bounds.
         self._choices = list(dict.fromkeys(_best(rounded, claim, alpha / 4)))
         self.counts = [_counted(one, rounded[one.statistic]) for one in self._choices]
 
@@ -167,6 +174,7 @@ class Chosen:
             )
             for choice, count in zip(self._choices, counts, strict=True)
         ]  # fmt: skip
+        # One event serves as both if it is the best for epsilon and for delta.
         return [events[0], events[-1]]
 
 
@@ -181,6 +189,7 @@ def _candidates(scores: np.ndarray) -> np.ndarray:
     """At most 256 of the scores: evenly by rank, and ever closer towards both ends."""
     values = np.sort(scores)
     even = np.linspace(0, values.size - 1, _THRESHOLDS // 2)
+    # Ranks close to both ends give rare events, which have the largest ratios for Gaussian noise.
     tail = np.geomspace(1, values.size, _THRESHOLDS // 4) - 1
     ranks = np.concatenate([even, tail, values.size - 1 - tail]).astype(int)
     return np.unique(values[ranks])

@@ -53,6 +53,7 @@ def _naming(name: str, label: str) -> Iterator[None]:
     """Name the mechanism that raised, the data set and the place; its message may contain cells."""
     try:
         yield
+    # A lack of memory says nothing about the mechanism.
     except MemoryError:
         raise
     except Exception as error:

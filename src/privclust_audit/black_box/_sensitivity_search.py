@@ -130,6 +130,7 @@ def numerical_sensitivity(
         return _distance(function, pair, norm), pair
 
     n_random = n_trials - n_trials // 2
+    # Without the key, pairs with equal distances would compare arrays, which is an error.
     starts = heapq.nlargest(_N_STARTS, (evaluated() for _ in range(n_random)), key=itemgetter(0))
     climb = _Climb(lambda pair: _distance(function, pair, norm), draw, change, project, starts)
     largest, pair = climb.run(evaluated, n_trials // 2, rng)
@@ -151,6 +152,7 @@ class _Climb:
     def run(self, evaluated: Callable, n_trials: int, rng):
         """Climb until the trials are used up; return the largest change and its pair."""
         largest, best = self._starts[0]
+        # `pop` takes from the end: the best start comes first.
         waiting = self._starts[::-1]
         while n_trials > 0:
             if waiting:
@@ -171,6 +173,7 @@ class _Climb:
             candidate, is_step = self._varied(pair, step, rng)
             moved = self._distance(candidate)
             used += 1
+            # A gain by rounding is accepted, but neither ends the wait nor lengthens the step.
             gain, least = moved - level, _BOUND_TOLERANCE * level
             if gain >= 0:
                 level, pair = moved, candidate
@@ -198,10 +201,12 @@ class _Climb:
             if is_step:
                 move = step * move
             else:  # one coordinate, since steps in all of them rarely reach corners
+                # Lengths from the step to the extent, evenly by logarithm.
                 length = step ** rng.random()
                 move = length * np.where(np.arange(move.size) == rng.integers(move.size), move, 0.0)
             new = self._project(rows.row(where) + move)
             return rows.with_row(where, new).pair(), is_step
+        # One row of a new data set: `change` draws a record, too, but does not return it alone.
         fresh = np.asarray(self._draw(rng), dtype=float)
         return rows.with_row(where, fresh[rng.integers(len(fresh))]).pair(), False
 
@@ -212,6 +217,7 @@ def _extent(pairs):
     if not tables:
         return None
     extent = np.ptp(np.concatenate(tables), axis=0)
+    # A column that is constant among the starts may vary in the domain.
     return np.where(extent > 0, extent, extent.max(initial=0.0) or 1.0)
 
 
@@ -224,6 +230,7 @@ def _distance(function, pair, norm: str) -> float:
         )
     difference = np.ravel(values[0] - values[1])
     if difference.dtype.kind == "c":
+        # Real and imaginary parts are separate entries, as in the noise that is added to them.
         difference = difference.view(difference.real.dtype)
     difference = difference.astype(float)
     if not np.isfinite(difference).all():

@@ -118,6 +118,7 @@ def learn(outputs, rng) -> list[Callable]:
     from threadpoolctl import ThreadpoolController
 
     arrays = [flattened(one) for one in as_arrays(outputs)]
+    # Outputs with very many entries would leave no runs: 100 are the least to learn from.
     n_runs = min(_LEARNING_RUNS, max(100, _LEARNING_NUMBERS // max(1, 2 * arrays[0].shape[1])))
     arrays = [one[:n_runs] for one in arrays]
     X = np.concatenate(arrays)
@@ -156,9 +157,11 @@ class _Scaling:
     def __init__(self, X: np.ndarray) -> None:
         self._odd = ~np.isfinite(X).all(axis=0)
         finite = np.where(np.isfinite(X), X, np.nan)
+        # A column without finite entries has no quantiles; only its flag is of use.
         finite[:, np.isnan(finite).all(axis=0)] = 0.0
         low, self._centre, high = np.nanquantile(finite, [0.25, 0.5, 0.75], axis=0)
         spread = high - low
+        # Columns that are mostly one value have equal quartiles.
         spread = np.where(spread > 0, spread, np.nanstd(finite, axis=0))
         self._spread = np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
 
@@ -227,6 +230,7 @@ def _fisher(Z: np.ndarray, y: np.ndarray) -> np.ndarray:
     within = np.sum([np.atleast_2d(np.cov(Z[y == k], rowvar=False)) for k in (0, 1)], axis=0)
     ridge = _RIDGE * max(float(within.diagonal().max()), 1.0)
     direction = np.linalg.solve(within + ridge * np.eye(len(within)), _nearest_means(Z, y))
+    # Without noise the direction is huge; events depend only on the order of its scores.
     return direction / (np.linalg.norm(direction) or 1.0)
 
 

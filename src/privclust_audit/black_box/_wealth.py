@@ -102,12 +102,15 @@ class Wealth:
         if seen.hits / seen.draws <= ratio * seen.other_hits / seen.other_draws + delta:
             return -math.inf
 
-        def slope(p: float) -> float:  # times a positive factor that removes poles
+        # The derivative of ln L along q = (p - delta) / e^epsilon, times a factor that is positive
+        # within the limits and removes the poles at both ends: p (1 - p) (p - delta) (1 - q).
+        def slope(p: float) -> float:
             q = (p - delta) / ratio
             of_hits = (seen.hits - seen.draws * p) * (p - delta) * (1.0 - q)
             return of_hits + (seen.other_hits - seen.other_draws * q) * p * (1.0 - p)
 
         most = min(1.0, ratio + delta)
+        # Just inside the limits: at a limit the factor is 0, and the sign of `slope` says nothing.
         ends = (1.0 + 4 * _ROUNDING) * delta + _LEAST, (1.0 - _ROUNDING) * most
         if slope(ends[0]) <= 0.0:
             p = delta
@@ -133,6 +136,7 @@ class Wealth:
         Better by `optimism` standard errors; counts need not be whole then.
         """
         seen = self.counts
+        # Half a hit and half a miss more: a frequency of 0 or 1 would have a standard error of 0.
         p, q = (
             (seen.hits + 0.5) / (seen.draws + 1),
             (seen.other_hits + 0.5) / (seen.other_draws + 1),
@@ -169,6 +173,7 @@ def _log_beta(a: float, b: float) -> float:
 def _log_binomial(hits: float, draws: int, p: float) -> float:
     """Logarithm of the probability of one sequence with this number of hits."""
     misses = draws - hits
+    # 0 hits at p = 0 have probability 1, although ln 0 is not finite.
     if (hits and p <= 0.0) or (misses and p >= 1.0):
         return -math.inf
     log_hits = hits * math.log(p) if hits else 0.0
@@ -177,6 +182,7 @@ def _log_binomial(hits: float, draws: int, p: float) -> float:
 
 def _last(holds: Callable[[float], bool], high: float) -> float:
     """Return from below the point from 0 on at which a condition ceases to hold."""
+    # From below: the wealth excludes the returned value itself, unless the value is 0.
     low = 0.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -57,6 +57,7 @@ def refuse_equal(data, neighbour, names: tuple[str, str] = LABELS) -> None:
     """Raise a ValueError that names two data sets if they are the same, or equal arrays."""
     try:
         is_equal = data is neighbour or np.array_equal(data, neighbour)
+        # Second, because `equal_nan` raises a TypeError for entries such as strings.
         is_equal = is_equal or np.array_equal(data, neighbour, equal_nan=True)
     except (TypeError, ValueError):  # no arrays, or of entries that cannot be NaN
         is_equal = False
@@ -118,6 +119,7 @@ class Rows:
         if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
             return None
         if len(first) == len(second):
+            # NaN differs from itself: a row with NaN counts as changed.
             differing = np.flatnonzero((first != second).any(axis=1))
             if differing.size > 1 or len(first) == 0:
                 return None
@@ -127,6 +129,7 @@ class Rows:
         longer, shorter = (first, second) if is_first else (second, first)
         if len(longer) != len(shorter) + 1:
             return None
+        # The additional row is the first that differs from the shorter data set at its place.
         unequal = np.flatnonzero((longer[:-1] != shorter).any(axis=1))
         index = int(unequal[0]) if unequal.size else len(shorter)
         if (np.delete(longer, index, axis=0) != shorter).any():

@@ -33,6 +33,7 @@ def _sums(data) -> np.ndarray:
 def one_noise_for_all(data, rng, n):
     """One noise value is added to all coordinates, so that their differences are exact."""
     sums = _sums(data)
+    # The scale is right for independent noise: each of d coordinates changes by up to 2.
     return sums + rng.laplace(0.0, 2.0 * len(sums), (n, 1))
 
 
@@ -68,10 +69,12 @@ def _shares(of_count: float, of_coordinate: float) -> np.ndarray:
     return np.append(1.0 / of_count, np.full(_D, 1.0 / of_coordinate))
 
 
+# Half of epsilon is for the count; the coordinates share the other half.
 _OF_COUNT = 0.5
 _OF_COORDINATE = (1.0 - _OF_COUNT) / _D
 SHARES_SWAPPED = LaplaceNoise(_count_and_sums, _shares(_OF_COORDINATE, _OF_COUNT))
 SHARES_KEPT = LaplaceNoise(_count_and_sums, _shares(_OF_COUNT, _OF_COORDINATE))
+# The row of ones changes the count and each coordinate by 1.
 _SWAPPED_LOSS = _OF_COORDINATE + _D * _OF_COUNT
 
 
@@ -90,6 +93,7 @@ def _scaled_total(data) -> float:
 
 
 def _longest(data) -> float:
+    # A scale of 0 would release the sum itself, which is another fault.
     return max(float(np.linalg.norm(data, axis=1).max(initial=0.0)), 1e-3)
 
 
@@ -110,6 +114,7 @@ DIMENSIONS_FORGOTTEN = LaplaceNoise(_sums, 1.0)
 DIMENSIONS_COUNTED = LaplaceNoise(_sums, float(_D))
 
 _NONE, _ROW = np.zeros((3, _D)), np.vstack([np.zeros((3, _D)), np.ones((1, _D))])
+# A unit row along the diagonal has the largest l1 norm, the root of d.
 _DIAGONAL = np.vstack([np.zeros((3, _D)), np.full((1, _D), 1.0 / np.sqrt(_D))])
 _AXIS = np.vstack([np.zeros((3, _D)), np.eye(1, _D)])
 _SHORT = np.full((3, 1), 0.01)

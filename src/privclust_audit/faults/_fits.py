@@ -125,16 +125,19 @@ CELLS_ONE_BY_ONE = LaplaceNoise(_days_one_by_one, 1.0)
 
 
 def _entries(*entries) -> np.ndarray:
+    # `np.array` would make one type of all entries, which is the fault to be shown.
     array = np.empty(len(entries), dtype=object)
     array[:] = entries
     return array
 
 
+# From 2^53 on, neighbouring integers are equal as floats.
 _IDS = [2**53 + i for i in range(40)]
 _DAYS = [f"2020-01-{day:02d}" for day in range(1, 31)]
 
 _FRACTION = 1.0 / 64.0  # resolution of floats at 1e14
 _ROWS = np.full(1000, _FAR + _FRACTION)
+# The last row, 0.03 or 0.04, changes the rounded mean, and by it the side of all ties.
 _TIED = np.full(20, 0.5)
 _BETWEEN = np.full(100, _OFFSET + 0.3)
 

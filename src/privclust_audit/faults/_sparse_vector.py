@@ -31,6 +31,7 @@ def _compared(answers, rng, n, threshold_scale, answer_scale, most=None, again=N
     marks = np.full((n, k), _NOTHING, dtype=np.int8)
     count = np.zeros(n, dtype=int)
     for j in range(k):
+        # With k marks at most, the limit is never reached before the last answer.
         is_told = count < (k if most is None else most)
         is_above = is_told & (noisy[:, j] >= thresholds)
         marks[is_told, j] = is_above[is_told]
@@ -100,6 +101,7 @@ def _reached(answers, threshold_scale, answer_scale):
     These are, for each answer, the probabilities that all earlier ones are below (k + 1, m), and
     that the answer itself is (k, m).
     """
+    # Beyond 40 scales the densities are below e^-40, less than the rounding of the sums.
     reach = 40.0 * max(threshold_scale, answer_scale)
     thresholds = np.linspace(-reach, reach, 2**14 + 1)
     density = stats.laplace.pdf(thresholds, _THRESHOLD, threshold_scale)
@@ -119,6 +121,7 @@ def _marks_density(threshold_scale, answer_scale):
 
     def log_density(outputs, data):
         thresholds, density, before, below = _reached(data, threshold_scale, answer_scale)
+        # The last row is the output without a mark 1: all answers are below.
         ends = before * density * np.vstack([1.0 - below, np.ones_like(thresholds)])
         return np.log(integrate.trapezoid(ends, thresholds, axis=1))[_which(outputs)]
 
@@ -133,6 +136,7 @@ def _value_density(outputs, data):
     thresholds, density, before, _ = _reached(data, scale, scale)
     which, law = _which(marks), np.ones(value.shape)
     for j in range(len(data)):
+        # The released answer bounds the threshold from above, the only joint condition on the two.
         below = integrate.cumulative_trapezoid(before[j] * density, thresholds, initial=0.0)
         told = np.interp(value, thresholds, below) * stats.laplace.pdf(value, data[j], scale)
         law = np.where(which == j, told, law)

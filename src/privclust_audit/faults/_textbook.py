@@ -80,6 +80,7 @@ def _geometric(data, is_redrawn: bool) -> np.ndarray:
     weights = decay ** np.abs(_PLACES - data)
     if is_redrawn:
         return weights / weights.sum()
+    # The two-sided geometric distribution; each end takes its whole tail, a geometric series.
     weights *= (1.0 - decay) / (1.0 + decay)
     weights[[0, -1]] /= 1.0 - decay
     return weights
@@ -101,6 +102,7 @@ def _redrawn_density(outputs, data):
     return np.log(_geometric(data, True))[np.asarray(outputs)]
 
 
+# At 0 the normalising sums of neighbours differ most.
 _REDRAWN_LOSS = float(np.abs(np.log(_geometric(0, True) / _geometric(1, True))).max())
 
 # --- RAPPOR -----------------------------------------------------------------------------------
@@ -128,6 +130,8 @@ RAPPOR_ONCE, _ONCE_DENSITY = _bits_kept((0.475, 0.525))  # f = 0.95
 # after both steps, with f = 0.75, p = 0.45 and q = 0.55
 RAPPOR, _RAPPOR_DENSITY = _bits_kept((0.375 + 0.25 * 0.45, 0.375 + 0.25 * 0.55))
 _PER_BIT = float(np.log(0.525 / 0.475))
+# A value moves two bits for each hash. A quarter of the log-odds per bit makes the total of four
+# hashes equal to the claim for one.
 _QUARTER = 1.0 / (1.0 + np.exp(-_PER_BIT / _HASHES))
 RAPPOR_FOR_ALL_HASHES, _ = _bits_kept((1.0 - _QUARTER, _QUARTER))
 
@@ -142,6 +146,7 @@ def prefix_sums(data, rng, n):
 
 def _prefix_density(outputs, data):
     elements = np.diff(outputs, axis=-1, prepend=0.0)
+    # The map from elements to prefix sums has determinant 1, so that densities are equal.
     return -np.abs(elements - data).sum(axis=-1) / len(data)
 
 

@@ -80,8 +80,11 @@ def change_of(
             kind, problem = "sensitivity", "scores move in both directions where one is stated"
     elif isinstance(first.measurement, Laplace):
         scale = first.measurement.scale
-        mu = min(length, size) / scale  # both are rounded
+        # The l2 norm is at most the l1 norm, but rounding may exceed it, which
+        # `laplace_rho` excludes.
+        mu = min(length, size) / scale
         spent = laplace_rho(size / scale, mu) if size else 0.0
+        # zCDP of a group of two is four times that of one (Bun and Steinke 2016, Proposition 1.9).
         rho = steps**2 * first.measurement.claimed.rho
         if spent > rho * (1.0 + PRICE_TOLERANCE):
             kind, problem = "price", f"rho {spent:.6g} where {rho:.6g} is charged"
@@ -96,11 +99,13 @@ def units_moved(first: RecordedRelease, second: RecordedRelease) -> np.ndarray:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.subtract(first.value, second.value, dtype=np.float64)
+        # An entry that does not change loses nothing, even without noise (0 / 0).
         moved = np.where(moved == 0.0, 0.0, moved / np.asarray(first.scale, dtype=np.float64))
     shape = np.shape(first.released)
     moved, noise = (np.broadcast_to(each, shape).ravel() for each in (moved, first.noise))
     if np.size(first.noise) == moved.size:
         return moved
+    # Entries that share a noise value count once: `shared_noise` reports it if they differ.
     return moved[np.unique(noise, return_index=True)[1]]
 
 
@@ -109,6 +114,7 @@ def _moved(first, second) -> list[Fraction]:
     ones, others = (_parts(release.value) for release in (first, second))
     weights = np.broadcast_to(np.asarray(first.weight, dtype=np.float64), ones.shape).ravel()
     places = np.flatnonzero(ones.ravel() != others.ravel())
+    # Fractions are slow: only entries that differ become such.
     pairs = [(ones.flat[i], others.flat[i]) for i in places]
     if isinstance(first.value, FixedPoint):
         unit = 2**first.value.bits
@@ -134,6 +140,7 @@ def _of_smooth(first, second):
     if min(bounds) <= 0:
         same = bounds[0] == bounds[1]
         return Change(problem="" if same else "noise of 0 on one data set", kind="sensitivity")
+    # Smoothness: a neighbour's bound is within a factor of e^beta.
     moved = abs(math.log(bounds[0] / bounds[1]))
     beta = first.measurement.beta
     if moved <= beta * (1.0 + PRICE_TOLERANCE):

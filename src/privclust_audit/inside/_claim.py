@@ -53,6 +53,7 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
     changes = [units_moved(one, other) for one, other in pairs]
     moved = [np.abs(each[each != 0.0]) for each in changes]
     names = {one.mechanism for (one, _), each in zip(pairs, moved, strict=True) if each.size}
+    # A release counts as published if its bits are somewhere in the output.
     found = set(_numbers(output))
     told = all(number in found for one, _ in pairs for number in _numbers(one.released))
     if not names:
@@ -64,8 +65,10 @@ def cost_of(pairs: Pairs, output: Any, claim: Claim) -> Cost:
         if spent <= claim.epsilon * (1.0 + PRICE_TOLERANCE):
             return Cost(epsilon=spent)
         words = f"releases cost epsilon = {spent:.6g} where {claim.epsilon:.6g} is claimed"
+        # At a delta above 0, a sum of epsilons above the claim may still satisfy the claim.
         return Cost(words, told and claim.delta == 0.0, spent)
     if names.issubset(NORMAL):
+        # Less the tolerance, so that rounding convicts nobody.
         length = math.sqrt(math.fsum(np.concatenate(moved) ** 2)) * (1.0 - PRICE_TOLERANCE)
         if claim.delta > 0.0 and is_private(length, claim.epsilon, claim.delta):
             return Cost()
@@ -87,6 +90,7 @@ def shared_noise(pairs: Pairs) -> Iterator[RecordedRelease]:
         change, noise = (np.broadcast_to(each, shape).ravel() for each in (moved, one.noise))
         change = np.where(np.isnan(change), np.inf, change)  # a change to or from NaN
         _, numbers = np.unique(noise, return_inverse=True)
+        # The largest and the least change of the entries with each noise value.
         most, least = np.full((2, numbers.max(initial=0) + 1), [[-np.inf], [np.inf]])
         np.maximum.at(most, numbers, change)
         np.minimum.at(least, numbers, change)
@@ -99,6 +103,7 @@ def known_noise(
 ) -> Iterator[RecordedRelease]:
     """Yield releases with the same noise in two runs on one data set with other generators."""
     for one, other in zip(first, again, strict=False):
+        # After the first release that differs, later ones are not the same releases.
         if one.differs(other):
             return
         if one.noise is not None and np.size(one.noise) and np.array_equal(one.noise, other.noise):

@@ -41,6 +41,7 @@ class _Draw(np.ndarray):
     def of(cls, recorder, entry, scale, numbers):
         """Return numbers as a loose draw."""
         draw = np.array(numbers).view(cls)
+        # A view of a writeable base could be made writeable again.
         draw.base.flags.writeable = draw.flags.writeable = False
         draw._recorder, draw._entry, draw._scale, draw._is_loose = recorder, entry, scale, True
         recorder.loose.append(entry)
@@ -53,6 +54,7 @@ class _Draw(np.ndarray):
             plain = copy.deepcopy(plain)  # the result may overwrite an input
         loose = [each for each in inputs if isinstance(each, _Draw) and each._is_loose]
         is_known = len(loose) == 1 and _is_followed(ufunc, inputs[0] is loose[0])
+        # Reductions such as `np.add.reduce` mix entries, so that no noise value is for one entry.
         is_known = is_known and method == "__call__" and not any(map(np.iscomplexobj, plain))
         is_known = is_known and not kwargs.keys() - {"out"}  # `where` leaves some numbers
         result = getattr(ufunc, method)(*plain, **kwargs)
@@ -62,6 +64,8 @@ class _Draw(np.ndarray):
         i = 0 if inputs[0] is draw else 1
         if ufunc in (np.add, np.subtract):
             signs = (1.0, 1.0 if ufunc is np.add else -1.0)
+            # For value - draw the noise is the negative draw; for draw - value the value is
+            # negative.
             value = signs[1 - i] * np.array(plain[1 - i], dtype=np.float64)
             released = draw.released(value, signs[i] * plain[i], result)
             if out is None:
@@ -69,6 +73,7 @@ class _Draw(np.ndarray):
             np.copyto(result, released)  # a replay returns another number
             return result
         draw._settle()
+        # A multiple of a draw is a draw whose scale is multiplied in the same way.
         plain[i] = draw._scale
         return _Draw.of(draw._recorder, draw._entry, ufunc(*plain), result)
 
@@ -159,9 +164,11 @@ def _recorded(recorder, name, original):
             np.asarray(given.get(key, default), dtype=np.float64)
             for key, default in (("scale", 1.0), ("loc", 0.0))
         )
+        # A literal 0 is no value of the data, but an array or a NumPy number of 0 may be one.
         is_value = type(given.get("loc", 0.0)) not in (int, float) or loc != 0.0
         value = np.array(np.broadcast_to(loc, np.shape(drawn)))
         entry = LooseDraw(f"NumPy's {name}", caller(), "loc" in given)
+        # NumPy adds the location itself, so that the noise is the difference.
         draw = _Draw.of(recorder, entry, scale, drawn - value if is_value else drawn)
         return draw.released(value, draw, drawn) if is_value else draw
 

@@ -26,6 +26,7 @@ def differences(first: Any, second: Any) -> Iterator[tuple[str, str]]:
         yield from _compared(first, second, "output", {})
         return
     kept = set(getattr(first, "_NOT_RELEASED", ()))
+    # A dictionary in place of a set keeps the order, and with it the order of the report.
     fitted = [name for name in {**vars(first), **vars(second)} if _is_fitted(name)]
     for name in fitted:
         if name not in kept:
@@ -56,6 +57,7 @@ _MISSING = _Missing()
 
 def _state(thing):
     held = thing.__getstate__() if hasattr(thing, "__getstate__") else vars(thing)
+    # `object.__getstate__` returns None for an object without attributes.
     return vars(thing) if held is None else held
 
 
@@ -70,6 +72,7 @@ def _compared(one, other, path, seen, depth=0):
     if isinstance(one, np.ndarray):
         yield from _arrays(one, other, path, seen, depth)
     elif isinstance(one, Mapping):
+        # By text: a NaN as a key equals itself. The order of keys is released with them.
         if list(map(repr, one)) != list(map(repr, other)):
             yield path, "other keys, or in another order"
             return
@@ -90,6 +93,7 @@ def _arrays(one, other, path, seen, depth):
         yield path, f"{other.shape} {other.dtype} in place of {one.shape} {one.dtype}"
     elif one.dtype.kind == "O":
         yield from _compared(one.tolist(), other.tolist(), path, seen, depth + 1)
+    # By bytes: `==` equates 0 with -0, and NaN with nothing.
     elif one.tobytes() != other.tobytes():
         yield path, "other entries"
 
@@ -102,6 +106,7 @@ def _things(one, other, path, seen, depth):
         if one != other:
             yield path, f"another {type(one).__name__}"
     elif isinstance(one, set | frozenset):
+        # The order of a set of strings differs between processes without any leak.
         yield from _compared(sorted(map(repr, one)), sorted(map(repr, other)), path, seen, depth)
     elif isinstance(one, np.random.Generator):
         states = (each.bit_generator.state for each in (one, other))

@@ -223,6 +223,7 @@ def inspect_pair(
     fit = fit_of(subject)
     first = run(fit, data, settings)
     second = run(fit, neighbour, settings, first.releases)
+    # Without noise, releases do not have the distribution on which a claim is judged.
     report = compared(first, second, relation, claim=None if quiet else claim)
     if not (samplers and takes_generator(subject)):
         return report
@@ -248,11 +249,13 @@ def run(
         if settings.samplers:
             blocks.enter_context(seen_samplers(recorder))
         try:
+            # A fit that writes into its arguments would change the data of the next run.
             output = fit(settings.parameters, *copy.deepcopy(arguments))
         except Diverged:
             pass
         except Exception as raised:  # any exception of a fit is part of its output
             error = raised
+    # The same warning in a loop counts once, whatever the number of turns.
     said = tuple(dict.fromkeys((each.category, str(each.message)) for each in caught))
     done = recorder.divergence, said, tuple(recorder.loose), tuple(recorder.laws)
     return Run(output, error, tuple(recorder.releases), *done)
@@ -329,6 +332,8 @@ def _of_flow(first, second):
     if second.divergence and not _outlives(second, first):
         last = second.releases[-1]
         return [Violation(CONTROL_FLOW, second.divergence, last.where, last.order)]
+    # With a loose draw in the replay, the missing release may have been made in a form that the
+    # adapter does not follow.
     is_short = len(second.releases) < len(first.releases) and not second.loose
     if is_short and first.error is second.error is None:
         missing = first.releases[len(second.releases)]
@@ -395,6 +400,7 @@ def _origin(error):
         if f"{os.sep}site-packages{os.sep}" not in frame.f_code.co_filename
         and not is_passed_over(frame.f_code.co_filename)
     ]
+    # The deepest frame may be in NumPy; the last own one tells which code asked for it.
     frame, line = (own or frames)[-1]
     return place(frame.f_code.co_filename, line, frame.f_code)
 

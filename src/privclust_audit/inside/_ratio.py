@@ -74,6 +74,8 @@ def released_law(fit: Callable, data: Any, neighbour: Any, n_fits: int = 3) -> R
         both = zip(first.releases, second.releases, strict=True)
         recorded.append([Shift.of(*pair) for pair in both])
     if all(len(one) == 1 for one in recorded):
+        # Any choice among fits is valid, since each is a public draw; the largest change is the
+        # strongest attack.
         return ReleasedLaw(max(recorded, key=lambda one: one[0].size), data)
     for others in recorded[1:]:
         for order, (one, other) in enumerate(zip(recorded[0], others, strict=True)):
@@ -154,6 +156,8 @@ class Shift:
             released = Gaussian.release(self.noise, value, rng, self.weight)
         else:
             released = Laplace.release(self.noise, value, rng)  # type: ignore[arg-type]
+        # The ratio of densities at a release: noise about one value against noise about the other,
+        # ln p0 / p1 = (|noise + change|^2 - |noise|^2) / 2, or the same with l1 norms for Laplace.
         noise = (released - np.asarray(self.values[which])) * self.weight / self.noise.scale
         sign = 1.0 if which == 0 else -1.0
         theirs = noise + sign * self.change
@@ -181,6 +185,7 @@ class ReleasedLaw:
         which = 0 if _is_same(data, self._data) else 1
         ratios = np.zeros(n)
         for shift in self._shifts:
+            # One release at least, even if it has more entries than a piece.
             step = max(1, _CHUNK // shift.change.size)
             for begin in range(0, n, step):
                 end = min(begin + step, n)

@@ -101,6 +101,7 @@ class LooseDraw(NamedTuple):
     has_location: bool
 
 
+# Not an Exception: `except Exception` in the code of a fit must not swallow it.
 class Diverged(BaseException):
     """The replay made a different release: nothing after it can be compared."""
 
@@ -121,6 +122,7 @@ class Recorder:
         self.laws: list[str] = []
         self._seed, self._quiet, self._frozen = seed, quiet, frozen
         self._n_generators = 0
+        # A measurement may be active in one thread while another draws on its own.
         self._inside = threading.local()
 
     def generator(self) -> np.random.Generator:
@@ -138,6 +140,7 @@ class Recorder:
 
         If it calls the `release` of another class, as a subclass does, only that call counts.
         """
+        # Before the call: a measurement may add its noise in place.
         copied = _copied(value) if isinstance(value, FixedPoint) else np.array(value)
         before = len(self.releases)
         self._inside.depth = getattr(self._inside, "depth", 0) + 1
@@ -166,6 +169,7 @@ class Recorder:
             released = self._frozen[order].released
         else:
             released = None
+        # A copy, because the fit may change the returned array in place.
         own = RecordedRelease(
             order, measurement, mechanism, scale, value, weight, _copied(released), caller(), noise
         )
@@ -268,6 +272,7 @@ def _from(recorder, name):
     is_bits = name.endswith("randbits")
 
     def drawn(n):
+        # 512 bits make the bias of the remainder negligible for any bound in use.
         whole = int.from_bytes(recorder.generator().bytes(n // 8 + 1 if is_bits else 64), "big")
         return whole % (2**n if is_bits else n)
 

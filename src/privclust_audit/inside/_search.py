@@ -268,6 +268,7 @@ class _Search:
     def set_out(self, neighbours):
         """Determine from one fit the claimed relation and the use of measurements."""
         self.ground = self._ground(Neighbours.REPLACE_ONE)
+        # Enough rows for a fit that refuses fewer rows than clusters.
         X, n = self._rows, 4 * self.ground.n_clusters + 8
         for _ in range(_TRIES):
             if self._rows is None:
@@ -276,6 +277,8 @@ class _Search:
             first = self._recorded(situation, quiet=False).run
             if first.error is None:
                 break
+        # Samplers are recorded only if no measurement is used: library code may draw with NumPy for
+        # purposes other than noise.
         self._samplers = not first.releases and first.error is None
         self.result.guarantee = guarantee = first.guarantee
         relation = neighbours
@@ -287,6 +290,7 @@ class _Search:
         """Yield recorded runs and neighbours of each kind in turn."""
         kinds = situations(self.ground)
         for turn in itertools.count():
+            # Every kind with noise first, then every kind without noise.
             first = self._recorded(kinds[turn % len(kinds)](self.rng), turn // len(kinds) % 2 == 1)
             yield from ((first, neighbour) for neighbour in first.situation.neighbours)
 
@@ -303,6 +307,7 @@ class _Search:
             if not self._best:
                 return
             order = sorted(self._best)
+            # With one or two releases these coincide.
             order = list(dict.fromkeys((order[0], order[len(order) // 2], order[-1])))
             yield self._moved(*self._best[order[turn % len(order)]][1:])
 
@@ -334,6 +339,7 @@ class _Search:
     def _recorded(self, situation, quiet):
         self._n_recorded += 1
         parameters = dict(situation.parameters)
+        # A seed makes fits faster than the protected noise, which one data set in eight still uses.
         if "random_state" in self._parameters and self._n_recorded % _OWN_NOISE:
             parameters["random_state"] = int(self.rng.integers(_LARGEST_SEED))
         seed = int(self.rng.integers(_LARGEST_SEED))
@@ -376,6 +382,7 @@ class _Search:
             site.is_stated &= release.measurement is not None
         for release, change in zip(report.runs[0].releases, report.changes, strict=False):
             site = self.result.sites[release.where]
+            # `fmax` ignores NaN, which marks changes that are not measured.
             site.part = float(np.fmax(site.part, change.part))
             site.is_exact &= change.is_exact
         for remark in report.remarks:
@@ -394,10 +401,12 @@ class _Search:
         """Return a recorded run and its neighbour, with another record in one or in both."""
         situation = first.situation
         both = [list(situation.data), list(neighbour)]
+        # If a record is added, only the larger data set has it; with as many rows either may move.
         side = int(len(both[1]) > len(both[0]))
         if len(both[0]) == len(both[1]):
             side = int(self.rng.random() < _NEIGHBOUR_MOVES)
         place = _difference(*both)
+        # Records before the first difference are common to both.
         if place and self.rng.random() < _COMMON_MOVES:
             side, place = 0, int(self.rng.integers(place))
             both[0][place] = both[1][place] = self._step(both[0][place])

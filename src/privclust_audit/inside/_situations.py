@@ -21,6 +21,8 @@ _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # block sizes of kernel
 _LARGEST = float(np.finfo(np.float64).max)
 _ROWS_OF_A_GROUP = 4
 _TIED_STARTS = 4  # tied starts per turn: rounding breaks some ties only
+# 1e101 is above the largest bound that privclust accepts. Squares of 1e37 overflow in single
+# precision, those of 1e300 in double precision. Those of 1e-300 underflow.
 _EXTREME = (
     math.nan, math.inf, -math.inf, _LARGEST, -_LARGEST, 1e300, 1e101, 1e37, 5e-324, 1e-300, -0.0,
 )  # fmt: skip
@@ -121,6 +123,7 @@ def _odd_cell(ground, cell, container, rng):
         return value
 
     data = _crowd(ground, rng, int(rng.integers(ground.n_clusters + 3, ground.n_clusters + 12)))
+    # One neighbour for each recorded run: the kinds of cells matter here, not the positions.
     others = _neighbours_of(ground, rng, data, odd)[:1]
     written = with_cells(cell, container)
     return Situation("a cell of another kind", data, others, written=written)
@@ -211,6 +214,7 @@ def _none_or_one(ground, rng):
 
 def _of_a_block(ground, rng):
     """Return a number of records that one more or less takes across a block."""
+    # If a row is replaced, the number stays: one more than a block puts the last row in its own.
     return int(rng.choice(_BLOCKS)) + int(ground.relation is Neighbours.REPLACE_ONE)
 
 
@@ -284,6 +288,7 @@ _KINDS = {
 def _far_bounds(ground, rng):
     """Bounds and rows far from the origin, with sums that lose their differences."""
     width = ground.high - ground.low
+    # Sums of such rows keep 10 to 1 digits of the rows' differences in double precision.
     low = ground.low + float(width.max()) * 10.0 ** rng.uniform(6.0, 15.0)
     far = replace(ground, low=low, high=low + width, rows=None)
     number = int(rng.integers(ground.n_clusters, 200))
@@ -309,7 +314,9 @@ def _tied_starts(ground, rng):
     first = 1 if rng.random() < 0.7 else shape[0] - 1  # all of them, or only the last
     start[first:] = [rng.permutation(start[0]) for _ in range(first, shape[0])]
     if len(shape) > 2:
+        # Subspaces: bases have unit vectors, and a zero vector must not become NaN.
         start = start / (np.linalg.norm(start, axis=1, keepdims=True) + 1e-300)
+    # Rows with equal coordinates have the same distance from every permutation of a start.
     diagonal = (ground.low + ground.high) / 2
     if ground.radius is not None:
         diagonal = np.full(ground.n_features, ground.radius / math.sqrt(ground.n_features))

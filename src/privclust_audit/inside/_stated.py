@@ -27,6 +27,7 @@ def differing_lines(guarantee: Guarantee | None, releases: Sequence[RecordedRele
         elif line.mechanism in {release.mechanism for release in releases}:
             stated[_price(line.mechanism, line.loss)] += 1 if line.loss is None else line.loss.count
     for price in {*made, *stated}:
+        # A line without a loss is for a mechanism that is not private. Its count is not known.
         flawed = price[1:] == (None,)
         if free[price[0]] and made[price] == stated[price] + free[price[0]]:
             free[price[0]] = 0  # its loss is compared with that of all releases together

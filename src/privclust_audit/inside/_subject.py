@@ -27,6 +27,7 @@ def fit_of(subject: Any) -> Callable:
 def takes_generator(subject: Any) -> bool:
     """Return whether a subject is a callable of a data set and a generator."""
     is_callable = callable(subject) and not hasattr(subject, "fit")
+    # A callable with defaults accepts fewer arguments, and then needs no generator.
     return is_callable and takes(subject, 2) and not (takes(subject, 0) or takes(subject, 1))
 
 
