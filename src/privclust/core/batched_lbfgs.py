@@ -12,13 +12,16 @@ import numpy as np
 Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _MEMORY = 10
 _SUFFICIENT, _SHRINK, _MOST_SHRINKING = 1e-4, 0.5, 20
+_FLAT = 1e-8  # relative decrease of a step below which it counts as none
 _FIRST_STEP = 0.1  # length of the first step, in the units of the variables
 
 
 def descend(
-    objective: Objective, starts: np.ndarray, n_evaluations: int, *, tolerance: float = 1e-8
+    objective: Objective, starts: np.ndarray, n_evaluations: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise from several starts at once, with a decrease at every step.
+
+    A start stops after two accepted steps that lower its value by less than 1e-8 of it.
 
     Parameters
     ----------
@@ -27,8 +30,6 @@ def descend(
     starts : ndarray of shape (n_starts, p)
     n_evaluations : int
         Largest number of evaluations of all starts, including the first.
-    tolerance : float
-        A start stops after two accepted steps that lower its value by less than this fraction.
 
     Returns
     -------
@@ -48,7 +49,7 @@ def descend(
         if not len(moving):
             break
         trial = state.points[moving] + state.steps[moving, None] * state.directions[moving]
-        state.take(moving, trial, *objective(trial), tolerance)
+        state.take(moving, trial, *objective(trial))
     return state.points, state.values
 
 
@@ -66,12 +67,7 @@ class _State:
         self._turn(np.arange(n))
 
     def take(
-        self,
-        moving: np.ndarray,
-        trial: np.ndarray,
-        values: np.ndarray,
-        gradients: np.ndarray,
-        tolerance: float,
+        self, moving: np.ndarray, trial: np.ndarray, values: np.ndarray, gradients: np.ndarray
     ) -> None:
         """Accept trials with a sufficient decrease; shorten the steps of the others."""
         enough = self.values[moving] + _SUFFICIENT * self.steps[moving] * self._slopes[moving]
@@ -82,7 +78,7 @@ class _State:
         self.is_moving[refused[self._n_shrunk[refused] > _MOST_SHRINKING]] = False
         rows = moving[accepted]
         gains = self.values[rows] - values[accepted]
-        is_flat = gains <= tolerance * np.abs(values[accepted])
+        is_flat = gains <= _FLAT * np.abs(values[accepted])
         self._n_flat[rows] = np.where(is_flat, self._n_flat[rows] + 1, 0)
         self.is_moving[rows[self._n_flat[rows] >= 2]] = False
         self._remember(rows, trial[accepted], gradients[accepted])

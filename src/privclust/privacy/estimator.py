@@ -243,12 +243,8 @@ def warn_of_score(estimator: Any) -> None:
 
 def takes_any_row(estimator: Any) -> bool:
     """Return whether rows are clipped to declared bounds, or scaled to norm 1."""
-    return getattr(estimator, "_SCALES_ROWS", False) or _declares_bounds(estimator)
-
-
-def _declares_bounds(estimator: Any) -> bool:
-    """Return whether bounds are declared; if not, there is a warning already."""
-    return any(getattr(estimator, name, None) is not None for name in ("norm_bound", "bounds"))
+    declared = (getattr(estimator, name, None) for name in ("norm_bound", "bounds"))
+    return getattr(estimator, "_SCALES_ROWS", False) or any(one is not None for one in declared)
 
 
 def caveats_of_bounds(estimator: Any) -> tuple[str, ...]:

@@ -148,16 +148,12 @@ class RowReader:
         rows = self.rows(part)
         if self.groups is None or self.sizes is None:
             return rows
-        persons, is_counted = self._persons(part, rows)
+        persons, is_counted = self.persons(part, rows)
         counted = [who if is_one else None for who, is_one in zip(persons, is_counted, strict=True)]
         return GroupedRows(rows, *self.sizes(counted))
 
-    def persons(self, part: Any) -> tuple[list[str | None], np.ndarray]:
+    def persons(self, part: Any, rows: np.ndarray) -> tuple[list[str | None], np.ndarray]:
         """Return the person of each row (None without an ID), and whether the row counts, (n,)."""
-        return self._persons(part, self.rows(part))
-
-    def _persons(self, part: Any, rows: np.ndarray) -> tuple[list[str | None], np.ndarray]:
-        """Return the result of `persons` for rows already read."""
         return column_of(part[self.groups]).keys(), ~np.isnan(rows).any(axis=1)
 
     def rows(self, part: Any) -> np.ndarray:

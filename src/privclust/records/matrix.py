@@ -59,21 +59,13 @@ def numbers_of_table(X: Any, width: int | None = None) -> Any:
 
 def _of_array(X: np.ndarray) -> np.ndarray:
     kind = X.dtype.kind
+    if kind not in "biufcO":
+        what = "text" if kind in "UST" else excerpt(X.dtype)
+        hint = "; turn times into numbers, such as days" if kind in "mM" else ""
+        raise ReadingError(f"X holds {what}, not numbers{hint}")
     if X.ndim != 2 or kind == "c" or (kind in "biuf" and not isinstance(X, np.ma.MaskedArray)):
-        if kind not in "biufcO":
-            raise ReadingError(f"X holds {_type(X.dtype)}, not numbers")
         return X
-    if kind not in "biufO":
-        raise ReadingError(f"X holds {_type(X.dtype)}, not numbers{_hint(kind)}")
     return column_of(X.reshape(-1)).numbers().reshape(X.shape)
-
-
-def _type(dtype: np.dtype) -> str:
-    return "text" if dtype.kind in "UST" else excerpt(dtype)
-
-
-def _hint(kind: str) -> str:
-    return "; turn times into numbers, such as days" if kind in "mM" else ""
 
 
 def _of_frame(X: Any) -> np.ndarray:

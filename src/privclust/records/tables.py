@@ -109,7 +109,7 @@ def _total_of_groups(source: Any, state_of: Any, reading: Any, n_threads: int) -
             "file, or another source that can be read again"
         )
     with contextlib.closing(_parts(source, reading)) as parts:
-        counts = LabelCounts(reader.persons(batch) for reader, batch in parts)
+        counts = LabelCounts(reader.persons(part, reader.rows(part)) for reader, part in parts)
     second = SecondReading(counts)
     reading = replace(reading, sizes=second.sizes)
     state = _total_of_threads(_parts(source, reading), state_of, n_threads)
@@ -156,7 +156,7 @@ def _parts_of_streams(pyarrow: Any, streams: Any, reading: Any) -> Generator[_Pa
 
 
 def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
-    """Return parts of files."""
+    """Yield parts of files; the columns of all are checked before a row is read."""
     for path in map(os.fspath, paths):
         if "://" in path:
             raise ValueError(f"{path}: give files elsewhere as a pyarrow.dataset.dataset(...)")
@@ -168,12 +168,7 @@ def _parts_of_files(paths: Any, reading: Any) -> Generator[_Part, None, None]:
     for file in files:
         if not os.path.isfile(file):
             raise FileNotFoundError(f"{file}: there is no such file")
-    return _parts_of_tables([open_table(file) for file in files], reading)
-
-
-def _parts_of_tables(tables: Any, reading: Any) -> Generator[_Part, None, None]:
-    """Parts of tables; the names of all are checked before a row is read."""
-    readers = []
+    tables, readers = [open_table(file) for file in files], []
     for table in tables:
         with worded(table.path):
             if isinstance(table, TextFile):
