@@ -56,6 +56,7 @@ def moments_by_subspace(rows: np.ndarray, bases: np.ndarray) -> FixedPoint:
 
 def rounded_columns(bases: np.ndarray) -> np.ndarray:
     """Return all columns side by side, multiples of 2^-30, (n_features, n_clusters dimension)."""
+    # columns of one subspace are neighbours, which `_longest_projections` relies on
     columns = np.ascontiguousarray(bases.transpose(1, 0, 2)).reshape(bases.shape[1], -1)
     return np.ldexp(np.rint(np.ldexp(columns, SUM_BITS)), -SUM_BITS)
 

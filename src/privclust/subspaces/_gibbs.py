@@ -204,15 +204,18 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         units = rows / radius
         blocks = in_blocks(units)
         bases = np.stack([full_basis(frame) for frame in frames])
+        # -inf: no guesses yet; each sweep leaves its values as guesses for the next
         kappas = np.full((k, d), -np.inf)
         labels = np.zeros(len(rows), dtype=np.int64)
         frames = np.empty((k, d, q))
         sums, projectors = np.zeros((k, d, q)), np.zeros((k, d, d))
         kept = np.empty((self.n_kept, k, d, q))
+        # the chain pauses for a record after each of the first sweeps, then regularly
         first = range(1, min(self.record_first, self.n_sweeps) + 1)
         regular = range(self.record_every, self.n_sweeps, self.record_every)
         ends = sorted({*first, *regular, self.n_sweeps})
         cost, statistic, aligned = (np.empty(len(ends)) for _ in range(3))
+        # single precision: for diagnostics only, and the largest array of a long chain
         subspaces = np.empty((len(ends), k, d, q), dtype=np.float32)
         done, first_kept = 0, self.n_sweeps - self.n_kept
         for i, end in enumerate(logged(ends, len(ends), "Gibbs: records of sweeps")):
@@ -223,6 +226,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             done = end
             cost[i] = residuals(rows, frames).min(axis=1).mean()
             statistic[i] = _root_mean_square(sums / done, q)
+            # `sweeps` adds lower triangles only
             symmetric = np.tril(projectors) + np.tril(projectors, -1).swapaxes(1, 2)
             aligned[i] = _root_mean_square(symmetric / done, q)
             subspaces[i] = frames

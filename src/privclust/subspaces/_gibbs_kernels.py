@@ -46,6 +46,7 @@ def _add_coordinate(block, vector, sign, products, exponents):
         exponents[i] += sign * products[i] * products[i]
 
 
+# no reordering here: labels compare a uniform number with sums in the order of the clusters
 @part(fastmath={"contract", "nsz"})
 def _draw_block(exponents, uniforms, chosen):
     """Draw l with probability proportional to e^exponents[l, i] for each i of a block.
@@ -95,6 +96,7 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
     n_samples, d = X.shape
     k = bases.shape[0]
     exponents, products = np.empty((k, BLOCK)), np.empty(BLOCK)
+    # the unfilled places of the last block are drawn too, but only `size` of them are counted
     uniforms = np.zeros(BLOCK)
     chosen = np.empty(BLOCK, np.int64)
     moments[:] = 0.0
@@ -117,6 +119,7 @@ def draw_labels(X, blocks, scale, bases, first, last, sign, rng, labels, counts,
             counts[level] += 1
             _add_square(moments[level], X[begin + i])
     for level in range(k):
+        # `_add_square` fills lower triangles only
         for j in range(d):
             for m in range(j):
                 moments[level, m, j] = moments[level, j, m]
@@ -153,6 +156,7 @@ def sweeps(
                 resample_frame(
                     bases[level], moments[level], frame_sign * scale, r, rng, kappas[level], space
                 )
+                # counted over all calls: results do not depend on how sweeps are divided
                 if (done + t) % _REPAIR_EVERY == 0:
                     orthonormalise(bases[level])
             rotated_frame(bases[level], q, rng, rotation, frames[level])

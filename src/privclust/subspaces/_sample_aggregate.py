@@ -216,6 +216,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         default = max(1, len(X) // (2 * self.dimension * n_clusters))
         self.n_subsets_ = default if self.n_subsets is None else int(self.n_subsets)
         shape = (n_clusters, X.shape[1], self.dimension)
+        # before the charge: a base that fails on every data set uses no budget
         try_base(self.base, len(X) // self.n_subsets_, shape)
         charge(self._promise(shape, is_seeded(source)))
         draw = disjoint_subsets if self.variant == "corrected" else printed_subsets
@@ -240,6 +241,7 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
         self.n_subsets_ = len(results)
         is_private, shape = self.variant == "corrected", results.shape[1:]
         noise, frames = self._noise(shape), smaller_frames(results)
+        # each of the k subspaces adds at most 2 q to a squared distance, in both metrics
         diameter = math.sqrt(2.0 * frames.shape[1] * frames.shape[3])
         if is_private:
             n_changed, radii = 1, neighbour_radii(result_distances(frames, "procrustes"))
@@ -400,9 +402,12 @@ def result_distances(frames: np.ndarray, metric: str) -> np.ndarray:
         # from the diagonal on: the rest is symmetric
         inner = columns[:, begin * k * width : end * k * width].T @ columns[:, begin * k * width :]
         inner = inner.reshape(end - begin, k, width, m - begin, k, width)
+        # axes: set, other set, subspace, other subspace; then the inner products of their columns
         closeness = _closeness(inner.transpose(0, 3, 1, 4, 2, 5), metric)
+        # min |U - W R|^2 over R is 2 (q - |U'W|_*), and |U U' - W W'|^2 is 2 (q - |U'W|_F^2)
         squared = 2.0 * _least_matching(width - closeness)
         distances[begin:end, begin:] = np.sqrt(np.maximum(squared, 0.0))
+    # a result has distance exactly 0 to itself, and both orders of a pair have the same bits
     upper = np.triu(distances, 1)
     return upper + upper.T
 
@@ -443,10 +448,12 @@ def canonical_subspaces(noisy: np.ndarray, dimension: int) -> np.ndarray:
     """
     n_features, width = noisy.shape[1:]
     # the left singular vectors span the noisy columns first, then their complement
+    # a common factor changes no span, and keeps products of large noise finite
     everything = np.linalg.svd(noisy / np.abs(noisy).max())[0]
     bases = everything[..., :width] if width == dimension else everything[..., width:]
     # orthogonal Procrustes: rotate each basis nearest to the first axes
     left, _, right = np.linalg.svd(np.swapaxes(bases[:, :dimension], 1, 2))
     bases = bases @ (left @ right)
+    # squares of a basis summed over its columns depend only on the subspace
     places = (bases**2).sum(axis=2) @ np.arange(n_features)
     return bases[np.argsort(places, kind="stable")]

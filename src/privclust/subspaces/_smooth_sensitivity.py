@@ -96,8 +96,9 @@ def smooth_sensitivity(
     """
     n_results, s = len(radii), n_changed
     t0 = neighbours_needed(n_results, s)
+    # the number of k with t0 + ks <= m
     n_steps = max(0, (n_results - t0) // s + 1)
-    ranks = np.arange(n_steps) * s  # j = ks + 1 and t = t0 + ks from 0: j is the smaller
+    ranks = np.arange(n_steps) * s  # j = ks + 1 and t = t0 + ks, counted from 0; j <= t
     ordered = np.sort(np.minimum(radii, diameter), axis=0)
     # beyond m results both terms are the diameter
     nearest = np.append(ordered[ranks, t0 - 1 + ranks], [diameter, diameter])
@@ -115,6 +116,7 @@ def printed_sensitivity(radii: np.ndarray, beta: float, diameter: float, n_chang
     up to t = m. The ratio is not :math:`e^{\beta}` but grows as :math:`\beta e^{\beta m / (2 s)}`.
     """
     n_results, s = len(radii), n_changed
+    # floor(s / beta) of the paper may be 0 or above m
     n_top = min(max(int(s / beta), 1), n_results)
     means = np.sort(radii, axis=0)[-n_top:].mean(axis=0)
     ranks = np.arange(neighbours_needed(n_results, s) + s, n_results + 1, s)
@@ -148,7 +150,7 @@ def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> tuple
     def excess_of_shift(alpha):
         return hockey_stick(epsilon, alpha, 1.0, 1) - delta
 
-    # at 2 (epsilon + root) the mean loss is above epsilon by far
+    # the mean loss alpha^2 / 2 is far above epsilon here, so that delta is close to 1
     largest = 2.0 * (math.sqrt(2.0 * epsilon) + math.sqrt(-2.0 * math.log(delta)) + 4.0)
     alpha0 = largest
     if excess_of_shift(largest) > 0:
@@ -158,8 +160,10 @@ def exact_calibration(epsilon: float, delta: float, n_coordinates: int) -> tuple
 
     def excess(log_beta):
         c = math.exp(-math.exp(log_beta))
+        # twice the margin that `worst_delta` adds, so that the first beta usually passes there
         return hockey_stick(epsilon, alpha * c, c, n_coordinates) - delta * (1.0 - 2.0 * _MARGIN)
 
+    # a smaller beta than the lower end would make S nearly the diameter for any results
     low, high = math.log(1e-7 * epsilon / n_coordinates), math.log(_LARGEST_BETA)
     if excess(low) > 0:
         raise ValueError(
@@ -238,6 +242,7 @@ def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int)
     """
     if scale == 1.0:  # closed form: only the coordinate along v differs
         middle = epsilon / shift
+        # in logarithms: e^epsilon overflows from epsilon = 710 on
         less = math.exp(min(epsilon + float(log_ndtr(-shift / 2.0 - middle)), 0.0))
         return max(0.0, float(ndtr(shift / 2.0 - middle)) - less)
     first = _mass(epsilon, shift, scale, n_coordinates, 0.0, 1.0)
@@ -249,6 +254,7 @@ def hockey_stick(epsilon: float, shift: float, scale: float, n_coordinates: int)
 
 def _mass(epsilon, shift, scale, n_coordinates, mean, deviation):
     """Return the probability of E of `hockey_stick` under N(mean v / |v|, deviation^2 I)."""
+    # scale^-2 - 1 in factors, because scales are close to 1
     tau = (1.0 / scale - 1.0) * (1.0 / scale + 1.0)
     b = shift / scale**2
     constant = shift**2 / scale**2 + 2.0 * n_coordinates * math.log(scale) - 2.0 * epsilon
@@ -266,6 +272,7 @@ def _mass(epsilon, shift, scale, n_coordinates, mean, deviation):
     # the roots meet at the edge as a square root does: smooth in this variable
     lengths = edge - (edge - low) * nodes**2
     weights = weights * 2.0 * nodes * (edge - low)
+    # the chi distribution of the length of D - 1 coordinates
     log_density = (degrees - 1) * np.log(lengths) - lengths**2 / 2.0
     log_density -= (degrees / 2.0 - 1.0) * math.log(2.0) + gammaln(degrees / 2.0)
     u = (lengths * deviation) ** 2

@@ -64,6 +64,7 @@ def subset_results(
 def _result(base, rows, shape, rng):
     """Return the bases that a clone of `base` finds; hide its warnings, which mention rows."""
     base = clone(base)
+    # nested estimators too, such as the init of a base; sorted, so that each always gets its seed
     names = sorted(n for n in base.get_params() if n.split("__")[-1] == "random_state")
     base.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
     with warnings.catch_warnings():

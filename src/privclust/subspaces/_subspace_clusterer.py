@@ -89,6 +89,7 @@ class SubspaceClusterer(
 
 def check_magnitude(X: np.ndarray) -> None:
     """Raise a ValueError if squares of entries could overflow."""
+    # without an array of absolute values as large as X
     largest = max(-float(X.min()), float(X.max()))
     if largest > _LARGEST_ENTRY:
         raise ValueError(f"X has a magnitude above {_LARGEST_ENTRY:g}: rescale X")
@@ -128,11 +129,13 @@ def starting_bases(
     try:
         array = np.array(init, dtype=np.float64)
     except (TypeError, ValueError):
+        # no dimensions: neither bases nor labels, so that the message below is raised
         array = np.empty(())
     if array.ndim == 3:
         return _checked_bases(array, shape), None
     if array.ndim == 1:
         labels = _checked_labels(array, len(X), n_clusters)
+        # private estimators accept any row, also with NaN or inf
         bases = bases_of_labels(np.nan_to_num(X), labels, n_clusters, dimension, rng)
         return bases, labels if fitted is None else fitted
     got = f"an array of shape {array.shape}" if array.ndim else type(init).__name__

@@ -232,6 +232,7 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             inside = float((bases * (noisy @ bases)).sum())
             if inside > largest_inside:
                 largest_inside, released, self.subspaces_ = inside, noisy, bases
+        # subspaces are judged by the mean of n_averaged matrices, with less noise than each
         noise_left = replace(noise, sigma=noise.sigma / math.sqrt(self.n_averaged), rho=None)
         self.is_detected_ = detected_subspaces(released, self.dimension, noise_left, of="subspaces")
         self.labels_ = records.labels(residuals(bounded, self.subspaces_).argmin(axis=1))
@@ -252,9 +253,11 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
             second_moment_noise, n_features, self.neighbours, parts=", one or two clusters"
         )
         if self.calibration == "classical":
+            # basic composition: the classical proof is for one round
             share = self.epsilon / n_rounds, self.delta / n_rounds
             least = noise_for(*share)
             classical = SymmetricGaussian.classical(least.sensitivity, *share)
+            # above epsilon 1 the classical formula may be too small
             return replace(max(least, classical, key=attrgetter("sigma")), count=n_rounds)
         mod_sulq = self.calibration == "mod_sulq"
         return noise_for(self.epsilon, self.delta, n_rounds, mod_sulq=mod_sulq)
@@ -292,5 +295,6 @@ class SuLQKPlanes(PrivateEstimator, SubspaceClusterer):
 def _moments(parts, bases):
     """Return second moments by subspace of rows in parts by the sizes of their groups."""
     terms = ((size, [moments_by_subspace(rows, bases)]) for size, rows in parts)
-    spread = bases.shape[1] * math.sqrt(len(bases))  # root of the number of entries: enough in l2
+    # `weighted_sums` rounds each entry: the root of their number bounds this in l2
+    spread = bases.shape[1] * math.sqrt(len(bases))
     return weighted_sums(terms, spread)[0]

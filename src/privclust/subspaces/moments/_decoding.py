@@ -165,6 +165,7 @@ def _optima(sketch, n_clusters, dimension, rng):
     shape = d, n_clusters, dimension
     objective = MomentObjective(means, deviations, *shape)
     n_starts = _N_STARTS_IF_LARGE if d > _LARGE else _N_STARTS
+    # short descents of all starts find the basins; only the best are followed to the end
     starts, costs = descend(objective, objective.random_starts(n_starts, rng), _SEARCH)
     candidates, costs = _descended(objective, starts[np.argsort(costs)[:_N_BEST]])
     is_even, unions = True, [objective.union(one) for one in candidates]
@@ -172,6 +173,7 @@ def _optima(sketch, n_clusters, dimension, rng):
         uneven = MomentObjective(means, deviations, *shape, is_even=False)
         again = np.stack([uneven.start_at(union) for union in unions[:_N_WITH_SPREAD]])
         spread, spread_costs = _descended(uneven, again)
+        # a symmetric factor C of trace q has one free entry less than a symmetric matrix
         n_more = n_clusters * (dimension * (dimension + 1) // 2 - 1)
         if costs[0] - spread_costs[0] > math.log(2.0 * d**2) * n_more:
             is_even, costs, unions = False, spread_costs, [uneven.union(one) for one in spread]
@@ -181,6 +183,7 @@ def _optima(sketch, n_clusters, dimension, rng):
 def _most_likely(likelihood, unions, rng):
     """Return the most likely union, with the covariance of means at it."""
     q = unions[0].bases.shape[2]
+    # the search uses degrees 2 and 4 only: ratios of higher degrees start at those of even rows
     more = {degree: math.log(even_ratio(q, degree)) for degree in likelihood.degrees if degree > 4}
     started = [replace(union, log_ratios={**union.log_ratios, **more}) for union in unions]
     union, _ = min((likelihood.fit(one) for one in started), key=lambda fitted: fitted[1])
@@ -213,9 +216,11 @@ def _evidence(sketch, union):
         parts *= ratio * union.amplitudes[:, None] / deviations[degree]
         scaled = values / deviations[degree]
         left = scaled - parts.sum(axis=0)
+        # the cost without a part minus the cost with it: (|left + part|^2 - |left|^2) / 2
         by_cluster += parts @ left + 0.5 * (parts**2).sum(axis=1)
         whole += 0.5 * float(scaled @ scaled - left @ left)
     _, d, q = union.bases.shape
+    # the numbers of a subspace are its q (d - q) tangents and its amplitude
     return np.minimum(by_cluster, whole / len(by_cluster)) / (q * (d - q) + 1)
 
 
@@ -223,6 +228,7 @@ def _descended(objective, starts):
     """Return different optima and their costs, the best first."""
     points, costs = descend(objective, starts, _DESCENT)
     order = np.argsort(costs)
+    # the objective returns `scale` times the cost
     points, costs = points[order], costs[order] / objective.scale
     kept = [0]
     for i in range(1, len(costs)):

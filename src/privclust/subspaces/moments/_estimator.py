@@ -176,6 +176,7 @@ class MomentSubspaceClustering(PrivateEstimator, SubspaceClusterer):
             self.last_round and (self.last_round != _AUTO or is_detected(decoded).all())
         )
         if self.has_last_round_:
+            # the number of records may be a noisy one, below 1 for few records
             n_samples = max(self.sketch_.n_samples, 1.0)
             plan = plan_round(decoded, n_samples, relation, *budget, rng)
             line = plan.noise.statement(_ROUND, units="rows of norm 1")

@@ -15,6 +15,7 @@ def factor_features(factor: np.ndarray, degree: int) -> np.ndarray:
     r"""Return :math:`H\, sym(C \otimes \dots \otimes C)` of a symmetric matrix C (d, d), (m,)."""
     places = sorted_indices(len(factor), degree).astype(np.intp).T
     ways = _matchings(degree)
+    # sym(C x C) at (i, j, k, l) is the mean of C_ij C_kl over the ways to pair the indices
     total = sum(math.prod(factor[places[a], places[b]] for a, b in way) for way in ways)
     return trace_free(total * roots_of_counts(len(factor), degree) / len(ways), len(factor), degree)
 
@@ -36,6 +37,7 @@ def mixed_features(*matrices: np.ndarray) -> np.ndarray:
         for way in ways
         for order in orders
     )
+    # an entry stands for all orders of its indices: the root of their number keeps the norm
     scale = roots_of_counts(d, degree) / (len(ways) * len(orders))
     return trace_free(total * scale, d, degree)
 
@@ -58,6 +60,7 @@ def row_features(directions: np.ndarray, degree: int) -> np.ndarray:
     """Return harmonic moments of each direction (n, d), shape (m, n)."""
     d = directions.shape[1]
     places, columns = sorted_indices(d, degree).astype(np.intp), np.ascontiguousarray(directions.T)
+    # indexing copies, so that products in place leave the columns unchanged
     products = columns[places[:, 0]]
     for place in range(1, degree):
         products *= columns[places[:, place]]

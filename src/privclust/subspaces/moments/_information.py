@@ -39,8 +39,10 @@ def tangent_information(
     gram, gradients = grams(np.repeat((union.bases * roots[:, None, :])[None], k, axis=0))
     second, fourth = gram[2][0], gram[4][0]
     # derivatives of the products of factors a and b along the moves of a, (k, k, n)
+    # copy b of the union has weight 1 on its pairs (a, b) only: one gradient for each b
     chosen = np.broadcast_to(np.eye(k)[:, None, :], (k, k, k))
     moved2, moved4 = (
+        # tr GA = 2 v'GY sqrt(lambda) for A = lambda (v u' + u v') and Y = U sqrt(lambda)
         2.0 * np.einsum("axi,baxj,aj->abij", complements, slopes, roots).reshape(k, k, n)
         for slopes in (gradients(chosen, 0.0 * chosen), gradients(0.0 * chosen, chosen))
     )
@@ -58,6 +60,7 @@ def tangent_information(
     prior = (RIDGE * prior_amplitude(k, q)) ** -2
     inner[np.diag_indices(k + 1)] += np.append(np.full(k, prior), SPREAD_OF_RATIO**-2)
     whole[np.diag_indices(k * n)] += LEAST_PRECISION
+    # Schur complement: amplitudes and the ratio are estimated too
     return whole - across @ np.linalg.solve(inner, across.T)
 
 
@@ -70,6 +73,7 @@ def sandwich(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return covariances (p, p) of tangents: by noise, and by sampling of rows."""
     precision = tangent_information(union, complements, deviations)
+    # the fit is weighted by noise only, so its inverse is the part of noise; rows add a sandwich
     inverse = np.linalg.inv(precision)
     rows = union.draw(_N_DRAWS, rng)
     scores = _scores(union, complements, deviations, rows)

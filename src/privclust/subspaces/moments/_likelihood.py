@@ -124,6 +124,7 @@ class Likelihood:
         residual = self._whitened(self._data - self._mean(union))
         d = union.bases.shape[1]
         size = sum(n_moments(d, degree) - n_moments(d, degree - 2) for degree in self.degrees)
+        # residuals have a mean square of 1 in each direction that the fit leaves free
         n_left = max(size - len(self._priors(union)[0]), 1)
         return float(residual @ residual) / n_left
 
@@ -136,6 +137,7 @@ class Likelihood:
         total = inverse[:, :p]
         if self._triangle is None:
             return total, np.zeros_like(total)
+        # an estimate is weights' data; its variance is that of noise and of the rows' mean
         weights = solve_triangular(self._triangle.T, jacobian, check_finite=False) @ inverse.T
         both, noisy = jacobian @ inverse.T, weights * self._noise[:, None]
         by_rows = both.T @ both - noisy.T @ noisy
@@ -217,6 +219,7 @@ class Likelihood:
             [LEAST_PRECISION, _SPREAD_WITHIN**-2, (RIDGE * prior) ** -2, SPREAD_OF_RATIO**-2],
             [n_tangents, n_within, k, len(self.degrees) - 1],
         )
+        # the prior of B has its centre at even spread: Lambda + B = I
         inward = np.einsum("tii,ki->kt", within, 1.0 - union.spreads).ravel()
         logs = [
             math.log(even_ratio(q, degree)) - union.log_ratios[degree]
@@ -238,9 +241,11 @@ class Likelihood:
             inside = np.einsum("kt,tij->kij", inward.reshape(k, -1), within)
             # eigenvectors of the changed factor become the new basis
             values, vectors = np.linalg.eigh(inside + spreads[:, :, None] * np.eye(q))
+            # eigh has ascending values; spreads are in descending order
             values = np.maximum(values[:, ::-1], _LEAST_SPREAD)
             bases, spreads = bases @ vectors[:, :, ::-1], values * q / values.sum(1, keepdims=True)
         floor = LEAST_AMPLITUDE * prior_amplitude(k, q)
+        # a step may leave the range of a prior; the trial's cost decides if it is kept
         logs = {
             degree: float(np.clip(union.log_ratios[degree] + change, *RANGE_OF_LOG_RATIO))
             for degree, change in zip(self.degrees[1:], by_ratio, strict=True)
@@ -258,6 +263,7 @@ def _parts_within(union, degree):
         whole /= np.linalg.norm(whole)
         for chosen in itertools.combinations_with_replacement(range(len(spreads)), degree // 2):
             n_orders = len(set(itertools.permutations(chosen)))
+            # a product of directions occurs once for each order of its factors
             part = n_orders * w * mixed_features(*squares[list(chosen)])
             yield part - whole * (whole @ part)
 

@@ -68,6 +68,7 @@ class MomentObjective:
         self._precision2, self._precision4 = deviations[2] ** -2, deviations[4] ** -2
         self._constant = 0.5 * self._precision2 * float(means[2] @ means[2])
         self._constant += 0.5 * self._precision4 * float(means[4] @ means[4])
+        # 1e-300 only avoids a division by 0 for a sketch of zeros
         self.scale = min(1.0, _LARGEST_COST / max(self._constant, 1e-300))
         self._prior = prior_amplitude(n_clusters, dimension)
         self._log_ratio = math.log(even_ratio(dimension, 4))
@@ -87,6 +88,7 @@ class MomentObjective:
         factors, _ = self._factors(frames)
         amplitudes = self._evaluate(factors, np.exp(log_ratio))[3][0]
         bases, lengths, _ = np.linalg.svd(factors[0], full_matrices=False)
+        # singular values of Y are roots of the eigenvalues of C = Y Y'
         spreads = np.ones_like(lengths) if self.is_even else lengths**2
         spreads *= self.shape[2] / spreads.sum(axis=1, keepdims=True)
         return Union(bases, spreads, amplitudes, {4: float(log_ratio[0])})
@@ -98,6 +100,7 @@ class MomentObjective:
         cost, by_factor, by_ratio, _ = self._evaluate(factors, np.exp(log_ratio))
         off = (log_ratio - self._log_ratio) / SPREAD_OF_RATIO
         cost = cost + 0.5 * off**2
+        # outside of its range the ratio is clipped and the cost constant in it
         by_ratio = np.where(is_inside, by_ratio + off / SPREAD_OF_RATIO, 0.0)
         if self.is_even:  # P = X (X'X)^-1 X', X = Y R: 2 (I - P) G Y R^-T
             across = by_factor - factors @ (_t(factors) @ by_factor)
@@ -156,6 +159,7 @@ class MomentObjective:
         """Return amplitudes of least cost, at least a floor, and the precision of the prior."""
         ridge = (RIDGE * self._prior) ** -2
         matrix = quadratic + ridge * np.eye(self.shape[0])
+        # negative amplitudes would let a subspace cancel the moments of others
         w = np.linalg.solve(matrix, (linear + ridge * self._prior)[..., None])[..., 0]
         return np.maximum(w, LEAST_AMPLITUDE * self._prior), ridge
 
@@ -172,6 +176,7 @@ def grams(Y):
     N = M[:, np.arange(k), np.arange(k)]
     trace = np.trace(N, axis1=2, axis2=3)
     of_k, of_l = trace[:, :, None], trace[:, None, :]
+    # products by factors: tr CE = |Y_k'Y_l|^2, CEE = tr C E E, CCEE = tr C C E E, with N = Y_k'Y_k
     CE = (M**2).sum(axis=(3, 4))
     CECE = ((M @ _t(M)) ** 2).sum(axis=(3, 4))
     MN = M @ N[:, None]
@@ -220,7 +225,9 @@ def _unfolding(n_features):
     pairs, roots = sorted_indices(n_features, 2), roots_of_counts(n_features, 2)
     n = len(pairs)
     both = np.hstack([np.repeat(pairs, n, axis=0), np.tile(pairs, (n, 1))])
+    # the sketch holds an entry once, under its sorted index
     where = positions(np.sort(both, axis=1), n_features).reshape(n, n)
+    # from coordinates of degree 4, scaled by roots of counts, to those of pairs on both sides
     return where, np.outer(roots, roots) / roots_of_counts(n_features, 4)[where]
 
 

@@ -76,7 +76,9 @@ def deviations_in_all(sketch: MomentSketch) -> dict[int, float]:
     d, n_samples, means = sketch.n_features, max(sketch.n_samples, 1.0), sketch.means()
     deviations = {}
     for degree, deviation in sketch.deviations().items():
+        # dimension of trace-free tensors: a trace is a tensor of degree - 2
         size = n_moments(d, degree) - n_moments(d, degree - 2)
+        # noise adds its variance in each direction to the squared norm of the mean
         of_mean = max(float(means[degree] @ means[degree]) - size * deviation**2, 0.0)
         scatter = max(squared_length(d, degree) - of_mean, 0.0) / (n_samples * size)
         deviations[degree] = math.sqrt(deviation**2 + scatter)

@@ -131,6 +131,7 @@ def plan_round(
     rng: np.random.Generator,
 ) -> RoundPlan:
     """Return the round with the highest expected precision at its share of a budget."""
+    # squared shares add up in the composition of Gaussian releases
     share = gaussian_share(float(epsilon), float(delta)) * math.sqrt(ROUND_SHARE)
     plans = []
     for radius in _RADII:
@@ -152,6 +153,7 @@ def released(
     """Return noisy sums of f R, (k, d - q, q), and of f and g, (k, 2)."""
     exact = round_sums(X, decoded, plan.radius, groups)
     weights = np.ones(exact.shape[1])
+    # the sensitivity counts f and g times kappa = r / 2; `release` divides by the weights again
     weights[-2:] = _KAPPA * plan.radius
     noisy = plan.noise.release(exact, source, weights)
     k, d, q = decoded.subspaces.shape
@@ -184,6 +186,7 @@ def _sums_of_rows(X: np.ndarray, decoded: DecodedSubspaces, radius: float) -> Fi
             block = rows[labels == c]
             along = block @ inside[:, c * q : (c + 1) * q]
             across = block @ outside[:, c * (d - q) : (c + 1) * (d - q)]
+            # multiples of 2^-30 in float64: exact, since a block has few rows
             total = np.zeros(sums.shape[1])
             _add_shortened(along, across, radius, total)
             sums[c] += FixedPoint.of_exact(total, SUM_BITS).integers
@@ -237,6 +240,7 @@ def combined(
     scale = np.clip(factors[:, 0] / (here.factors[:, 0] * n_samples), *_SCALES)
     slopes = here.slopes * n_samples * scale[:, None]
     weights, by_noise, by_rows = _weighed(decoded, here, slopes, n_samples, plan.noise)
+    # a direction without slope has weight 0: the divisor only avoids a division by 0
     estimates = sums / np.where(slopes > 0, slopes, 1.0)[:, None, :]
     tangents = (weights @ estimates.ravel()).reshape(estimates.shape)
     union = decoded.union.turned(tangents, decoded.complements)
@@ -306,6 +310,7 @@ def _weighed(
     Noise of both is independent, but both use the same rows: their sampling errors add up. So
     weights depend only on noise and on the nonlinearity of rounds in T.
     """
+    # keeps deviations finite where the slope is 0
     squares = np.maximum(slopes, 1e-12 * n_samples) ** 2
     precisions = squares / (noise.sigma**2 + n_samples**2 * simulated.bias)
     deviations = np.sqrt(n_samples * simulated.squares / squares)
@@ -314,6 +319,7 @@ def _weighed(
     of_noise, of_rows = (
         np.broadcast_to(column[:, None, :], shape).ravel() for column in (precisions, deviations)
     )
+    # the error of rows is shared by both estimates and does not enter the weights
     of_sketch = np.linalg.inv(decoded.by_noise)  # precisions add up
     by_noise = np.linalg.inv(of_sketch + np.diag(of_noise))
     weights = by_noise * of_noise

@@ -75,6 +75,7 @@ class Union:
         _, d, q = self.bases.shape
         parts = np.linspace(0.0, _MOST_OUTSIDE * (d - q) / d, 200)
         second, fourth = _noisy_amplitudes(parts, d, q)
+        # the ratio falls with the share outside: the first share at which it is low enough
         return float(parts[np.argmax(fourth / second <= math.exp(self.log_ratios[4]))])
 
     def draw(
@@ -88,7 +89,9 @@ class Union:
         """
         k, d, q = self.bases.shape
         part = self.outside if outside is None else min(outside, _MOST_OUTSIDE * (d - q) / d)
+        # noise of deviation s on a unit row: `part` = (d - q) s^2 / (1 + d s^2) is outside
         deviation = math.sqrt(part / (d - q - d * part))
+        # rows of any direction have no moments: amplitudes below those of near rows are due to them
         near = min(float(self.amplitudes.sum()) / float(_noisy_amplitudes(part, d, q)[0]), 1.0)
         labels = rng.choice(k, size=n_rows, p=self.weights)
         deviations = np.stack([_deviations_of(tuple(one)) for one in self.spreads])
@@ -96,6 +99,7 @@ class Union:
         inside /= np.linalg.norm(inside, axis=1, keepdims=True)
         inside *= rng.random((n_rows, 1)) < near
         rows = np.einsum("ndq,nq->nd", self.bases[labels], inside)
+        # such rows have nothing inside: normal entries of any scale give a uniform direction
         is_any = ~inside.any(axis=1, keepdims=True)
         rows += np.where(is_any, 1.0, deviation) * rng.standard_normal((n_rows, d))
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -107,12 +111,14 @@ def _deviations_of(spreads: np.ndarray) -> np.ndarray:
     target = np.array(spreads) / sum(spreads)
     if np.ptp(target) == 0:
         return np.ones(len(target))
+    # a fixed seed: the result is cached and must depend only on the spreads
     squares = np.random.default_rng(0).standard_normal((_N_PROBES, len(target))) ** 2
     variances = target.copy()
     # fixed point: scale each variance until rows of norm 1 have the target moments
     for _ in range(_N_TURNS):
         rows = squares * variances
         moments = (rows / rows.sum(axis=1, keepdims=True)).mean(axis=0)
+        # a direction of no variance has moment 0 and keeps it
         variances *= target / np.maximum(moments, 1e-12)
         variances /= variances.sum()
     return np.sqrt(variances)
