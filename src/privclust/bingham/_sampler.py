@@ -96,6 +96,7 @@ def sample_matrix_bingham(
         frames = random_bases(n_frames, d, d, rng)
     else:
         frames = np.empty((n_frames, d, q))
+        # with one moved vector a sweep is an exact draw, whatever the state before
         is_exact = q in (1, d - 1)
         draw_frames(A, full_basis(frame), q, 1 if is_exact else n_sweeps, rng, frames)
     return frames[0] if size is None else frames
@@ -137,6 +138,7 @@ def _checked_matrix(A):
             f"A must have entries of magnitude up to {LARGEST_CONCENTRATION:g}, got {largest:g}"
         )
     A = 0.5 * (A + A.T)
+    # tr(U'U) is constant, so a multiple of I changes no density
     return A - np.trace(A) / len(A) * np.eye(len(A))
 
 
@@ -146,6 +148,7 @@ def _checked_frame(init, A, q):
     frame = np.array(init, dtype=np.float64)
     if frame.shape != (len(A), q):
         raise ValueError(f"init must have shape {(len(A), q)}, got {frame.shape}")
+    # `not <=` also refuses NaN
     if not np.abs(frame.T @ frame - np.eye(q)).max() <= _ORTHONORMALITY_TOLERANCE:
         raise ValueError("init must have orthonormal columns")
     return frame

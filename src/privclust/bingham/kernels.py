@@ -89,7 +89,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
     Only the leading p x p part of the symmetric G is used; `kappa` is a guess that speeds up the
     search. For L and R, of at least p rows and columns, see `_factor`.
     """
-    least = -G[0, 0] + 0.5  # 1/kappa summed over the eigenvalues is above 2 below this
+    least = -G[0, 0] + 0.5  # (Omega^-1)_ii >= 1 / Omega_ii: the trace is above 2 below this
     for i in range(1, p):
         least = max(least, -G[i, i] + 0.5)
     low, high = -np.inf, np.inf
@@ -115,6 +115,7 @@ def prepare(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
         elif moved >= high:
             moved = 0.5 * (kappa + high)
         kappa = moved
+    # not converged, by rounding
     _factor(G, p, high, L, R)  # any kappa is exact, and this one gives a positive definite matrix
     return high
 
