@@ -101,6 +101,7 @@ class CASS(SelfExpressiveClusterer):
         if self.lam is None:
             is_task &= spanned_by_others(basis)
         tasks = np.flatnonzero(is_task)
+        # the squared loss falls by scale^2, the nuclear norm by scale
         lam = None if self.lam is None else self.lam / scale
         rows, gaps, self.n_iter_ = _solve(basis * values, tasks, lam, self.tol, self.max_iter)
         self.duality_gap_ = float(gaps.max(initial=0.0))
@@ -134,6 +135,7 @@ def _solve(points, tasks, lam, tol, max_iter):
         if iteration % _CHECK_EVERY == 0 or iteration == max_iter:
             products = np.einsum("ij,ij->i", points[tasks[rows]], dual_points)
             bound = _dual_bound(spread, inverse_s, products, loss, lam)
+            # objectives are positive: samples of zeros are no tasks
             gap = (objective - bound) / objective
             is_open = (gap > tol) & (iteration < max_iter)
             solution[rows[~is_open]] = z[~is_open]
@@ -154,9 +156,12 @@ def _ridge(points, squares, tasks, costs, lam):
 
     Return z (tasks, n) and u (tasks, r) with ``x_j - X z = lam u`` and ``costs_k z_k = x_k' u``.
     """
+    # a sample of zeros has cost 0 and gets no coefficient
     weights = np.divide(1.0, costs, out=np.zeros_like(costs), where=costs > 0.0)
+    # keeps z_jj = 0
     weights[np.arange(tasks.size), tasks] = 0.0
     system = (weights @ squares).reshape(-1, *points.shape[1:] * 2)
+    # a view: what is added to it is added to the system
     diagonal = np.einsum("tii->ti", system)
     if lam is not None:
         diagonal += lam

@@ -94,6 +94,7 @@ class LRR(SelfExpressiveClusterer):
         if self.lam is None or values.size == 0:
             self.n_iter_, self.duality_gap_ = 1, 0.0
             return basis @ basis.T
+        # only the l2,1 norm depends on the scale of X
         reduced, self.duality_gap_, self.n_iter_ = _solve(
             values, basis, self.lam * scale, self.tol, self.max_iter
         )
@@ -116,9 +117,11 @@ def _solve(values, basis, lam, tol, max_iter):
     rank, n_samples = data.shape
     p = np.eye(rank)
     h = np.linalg.norm(data, axis=0)
+    # the problem is convex: any positive start leads to the same result
     h = np.maximum(0.1 * h, 1e-3 * h.max())  # also for samples that are zero
     bound = 0.0
     for iteration in range(1, max_iter + 1):
+        # Y = (S P S + diag(h) / lam)^-1 S V'; then W = P S Y and F = (h / lam) Y
         y = _ridge(s * p * values, h / lam, data)
         w = (p * values) @ y
         errors = np.linalg.norm(y, axis=0) * (h / lam)

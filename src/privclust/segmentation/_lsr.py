@@ -72,6 +72,7 @@ class LSR(SelfExpressiveClusterer):
         values, basis = row_space(samples)
         n_samples, rank = basis.shape
         lam = 0.0 if self.lam is None else self.lam
+        # lam / s^2 in this form does not overflow for small singular values
         ratio = (np.sqrt(lam) / values) ** 2
         lost = ratio / (1.0 + ratio)  # lam / (s^2 + lam)
         if not self.zero_diagonal:
@@ -81,6 +82,7 @@ class LSR(SelfExpressiveClusterer):
             complement += np.eye(n_samples) - basis @ basis.T
         diagonal = np.diag(complement)
         spanned = spanned_by_others(basis) if self.lam is None else diagonal > 0.0
+        # division by inf: a sample outside the span of the others gets no coefficients
         coefficients = -complement / np.where(spanned, diagonal, np.inf)
         np.fill_diagonal(coefficients, 0.0)
         return coefficients

@@ -53,6 +53,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         noise_unit = 1.0
         if self.components_per_cluster is not None:
             n_kept = self.components_per_cluster * self.n_clusters
+            # the unit of nu is the mean square of the coordinates left out, relative to those kept
             n_left_out = max(min(samples.shape) - n_kept, 1)
             residual = np.sum(values[n_kept:] ** 2) / n_left_out
             values, basis = values[:n_kept], basis[:, :n_kept]
@@ -73,8 +74,10 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
             runs.append(solve(X, first, np.full((X.shape[1],) * 2, float(self.prior_variance))))
         if self.start != "equal":
             start = restart_variances(self._sparse_coefficients(samples), _RESTART_FLOOR)
+            # without annealing: this start already has the structure that annealing would look for
             runs.append(solve(X, first.last(), self.prior_variance * start))
         for _ in logged(range(self.n_restarts), self.n_restarts, "MTSC: descents"):
+            # each descent starts at the result of the one before
             start = restart_variances(runs[-1].coefficients, _RESTART_FLOOR)
             runs.append(solve(X, first, self.prior_variance * start))
         self.restart_objectives_ = np.array([run.objective[-1] for run in runs])
@@ -85,6 +88,7 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
         """Return Z of SSC: affine and with noise if X is projected, else its equality form."""
         noisy = self.components_per_cluster is not None
         alpha = _SSC_ALPHA if noisy else None
+        # one cluster: only the coefficients are used
         return SSC(1, alpha=alpha, affine=noisy, tol=_SSC_TOL).fit(samples.T).coefficients_
 
     def _keep(self, run):

@@ -29,6 +29,7 @@ def _sweep_block(A, log_determinant, n_rows):
             log_determinant[lane] += np.log(d)
             pivot[lane] = 1.0 / d
         for i in range(n_rows):
+            # only the lower triangle is stored: entry (i, k) or (k, i)
             row = k_row + i if i < k else i * (i + 1) // 2 + k
             for lane in range(lanes):
                 column[i, lane] = A[row, lane]
@@ -66,9 +67,11 @@ def invert_and_solve(S, noise_variance, X, Y, log_determinant):
         width = min(LANES, n_tasks - start)
         for row in range(S.shape[0]):
             for lane in range(LANES):
+                # lanes beyond the last task hold the identity: no division by 0
                 block[row, lane] = S[row, start + lane] if lane < width else 0.0
         for a in range(n_rows):
             for lane in range(LANES):
+                # row a (a + 1) / 2 + a is the diagonal
                 block[a * (a + 3) // 2, lane] += noise_variance if lane < width else 1.0
         _sweep_block(block, block_log_determinant, n_rows)
         for lane in range(width):

@@ -21,6 +21,7 @@ def row_space(samples: np.ndarray, *, centre: bool = False) -> tuple[np.ndarray,
     Directions with a singular value of at most ``max(d, n) * eps * ||X||_F`` are left out, so that
     r is the numerical rank (0 for data of zeros).
     """
+    # before centring: rounding is relative to the samples as given
     scale = np.linalg.norm(samples)
     if centre:
         samples = samples - samples.mean(axis=1, keepdims=True)

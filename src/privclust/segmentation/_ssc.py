@@ -98,6 +98,7 @@ class SSC(SelfExpressiveClusterer):
     def _coefficients(self, samples):
         basis, weights = _data_term(samples, self.alpha, self.affine)
         n_samples = samples.shape[1]
+        # only equalities can be impossible to meet
         tasks = np.flatnonzero(spanned_by_others(basis[:, np.isinf(weights)]))
         coefficients = np.zeros((n_samples, n_samples))
         self.n_iter_, n_open = 0, 0
@@ -173,6 +174,7 @@ class _Columns:
                     return iteration, 0
             if iteration <= _ADAPT_UNTIL:
                 self._adapt(primal[is_open], dual[is_open])
+        # columns that have not converged are stored as they are
         n_open = self.tasks.size
         self._retire(np.zeros(n_open, dtype=bool))
         return max_iter, n_open
@@ -201,6 +203,7 @@ class _Columns:
 
     def _adapt(self, primal, dual):
         """Move the penalties so that primal and dual residuals fall together."""
+        # a residual may be exactly 0
         ratio = np.sqrt(np.maximum(primal, 1e-300) / np.maximum(dual, 1e-300))
         change = np.clip(ratio, 1.0 / _MAX_CHANGE, _MAX_CHANGE)
         change[(ratio < _BALANCE) & (ratio > 1.0 / _BALANCE)] = 1.0
@@ -213,6 +216,7 @@ class _Columns:
     def _set_shrinkage(self):
         """Set w / (w + penalty), 1 for equalities, (columns, q)."""
         is_equality = np.isinf(self.weights)
+        # 1 stands in for inf, which would give inf / inf
         w = np.where(is_equality, 1.0, self.weights)
         self.shrinkage = np.where(is_equality, 1.0, w / (w + 1.0 / self.threshold[:, None]))
 
@@ -240,6 +244,7 @@ def _advance(y, v, step, tasks, threshold, sizes):
             gaps[k], changes[k] = gap, value - u - c
             y[i, k] = value
             v[i, k] = value - 2.0 * u
+        # a loop of its own, so that the sums vectorise
         for k in range(y.shape[1]):
             u = min(max(y[i, k], -t), t)
             primal += gaps[k] * gaps[k]

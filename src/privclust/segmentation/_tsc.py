@@ -119,6 +119,7 @@ class TSC(SubspaceSegmenter):
         if n_components < self.n_clusters_:
             labels = _spectral_labels(graph[~is_zero][:, ~is_zero], self.n_clusters_, rng)
         else:
+            # components beyond n_clusters are orthogonal to all others: they join the last
             labels = np.minimum(components, self.n_clusters_ - 1)
         self.labels_[~is_zero] = labels
 
@@ -142,11 +143,13 @@ def _neighbour_graph(rows, n_neighbors):
     for start in range(0, n_samples, size):
         block = np.arange(start, min(start + size, n_samples))
         products = np.abs(rows[block] @ rows.T)
+        # below every absolute value: a row is not its own neighbour
         products[np.arange(len(block)), block] = -1.0
         nearest = np.argpartition(products, n_samples - n_neighbors, axis=1)[:, -n_neighbors:]
         largest = np.take_along_axis(products, nearest, axis=1)
         lengths = norms[block, None] * norms[nearest]
         cosines = np.divide(largest, lengths, out=np.zeros_like(largest), where=lengths > 0)
+        # smaller cosines of orthogonal rows are rounding errors
         is_edge = cosines > n_features * np.finfo(np.float64).eps
         angles = np.arccos(np.minimum(cosines, 1.0))
         weights[block] = np.where(is_edge, np.exp(-2.0 * angles), 0.0)
@@ -175,6 +178,7 @@ def _spectral_labels(graph, n_clusters, rng):
     if n_vertices <= n_clusters:
         return np.arange(n_vertices)
     is_alone = graph.sum(axis=1) == 0
+    # a loop, so that its degree is not 0
     graph = graph + sparse.diags_array(is_alone.astype(np.float64))
     if n_vertices <= _MOST_DENSE_VERTICES:
         return spectral_clustering(graph.toarray(), n_clusters, rng)
@@ -182,8 +186,10 @@ def _spectral_labels(graph, n_clusters, rng):
 
     scale = 1.0 / np.sqrt(graph.sum(axis=1))
     normalised = sparse.diags_array(scale) @ graph @ sparse.diags_array(scale)
+    # eigsh would draw its start from NumPy's global state
     start = rng.standard_normal(n_vertices)
     _, vectors = eigsh(normalised, n_clusters, which="LA", v0=start, tol=1e-6)
+    # a vertex may have no part in the leading vectors
     embedding = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     seed = int(rng.integers(2**31 - 1))
     return best_of_starts(embedding, n_clusters, seed)

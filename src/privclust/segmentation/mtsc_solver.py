@@ -117,6 +117,7 @@ class Solution:
 
     def continued(self, X: np.ndarray, schedule: Schedule) -> Solution:
         """Continue the descent, without annealing, for the rest of `max_iter` iterations."""
+        # the first objective of the rest repeats the last one here
         n_left = schedule.max_iter - self.objective.size + 1
         if n_left < 2:
             return self
@@ -157,6 +158,7 @@ class _EStep:
         # Sigma_j >= nu I + g x_n x_n' bounds the posterior variance from below
         floor = gamma * noise_variance / (noise_variance + gamma * self.squared_norms[:, None])
         variances = np.maximum(gamma - gamma**2 * self.leverage, floor)
+        # a new array at each call: `stretched_step` keeps the one before
         self.moments = (gamma * self.cross) ** 2 + variances
         data_term = np.trace(self.cross) + self.log_determinants.sum()
         return data_term - self.X.size * np.log(noise_variance)
@@ -172,6 +174,7 @@ def _prior_variances(variances: np.ndarray, task_weights: np.ndarray) -> tuple[n
     else:
         precisions = (1.0 / variances) @ task_weights.T
         logs = np.log(variances)
+        # the terms n = j, which (16') leaves out
         own = np.einsum("ji,ji->", task_weights, logs)
         log_precisions = np.log(precisions)
         prior_term = task_weights.sum(axis=0) @ logs.sum(axis=0) - own
@@ -190,6 +193,7 @@ def _update_variances(
         np.fill_diagonal(updated, np.diagonal(variances))
         return updated
     users = task_weights.sum(axis=0) - task_weights  # entry (n, i): sum of w_ij over j != n
+    # no task but n uses lambda_ni: the moments over the users are rounding errors
     used = users > 1e-10
     return np.divide(moments @ task_weights, users, out=variances.copy(), where=used)
 
@@ -248,6 +252,7 @@ class _Descent:
         moments = self.e_step.moments
         self.step(self.stretch)
         after = self.evaluate(iteration + 1)
+        # `not <=` is also true of NaN
         if not after <= objective and self.stretch > 1.0:
             self.variances, self.weights = before
             self.e_step.moments, self.stretch = moments, 1.0
@@ -273,8 +278,10 @@ def solve(
     (True, True)
     """
     n_samples, n_annealing = X.shape[1], schedule.noise_variances.size
+    # `Solution` has w_j in column j, the descent in row j
     rows = None if weights is None else np.ascontiguousarray(weights.T)
     descent, converged = _Descent(X, schedule, variances, rows), False
+    # Z has n (n - 1) coefficients off its diagonal
     limit = WINDOW * schedule.tol * n_samples * (n_samples - 1)
     objectives = [descent.evaluate(0)]
     for iteration in range(schedule.max_iter - 1):
@@ -283,6 +290,7 @@ def solve(
             objectives.append(descent.evaluate(iteration + 1))
             continue
         objectives.append(descent.stretched_step(iteration, objectives[-1]))
+        # L depends on nu: only objectives after the annealing are compared
         if len(objectives) >= n_annealing + WINDOW:
             converged = objectives[-1 - WINDOW] - objectives[-1] <= limit
         if converged:
