@@ -67,9 +67,11 @@ def hit_ranks(
     for rows, distances in _blocks(queries, gallery):
         is_other = places != own[rows, None]
         is_hit = is_other & (y_gallery == y_queries[rows, None])
+        # inf marks rows that are no hits
         finite = np.minimum(distances, np.finfo(distances.dtype).max)  # squares may overflow
         first = np.where(is_hit, finite, np.inf).argmin(axis=1, keepdims=True)  # first of ties
         least = np.take_along_axis(distances, first, axis=1)
+        # ties count in the order of the gallery, as a stable sort would
         is_nearer = (distances < least) | ((distances == least) & (places < first))
         n_nearer = (is_nearer & is_other).sum(axis=1)
         ranks[rows] = np.where(is_hit.any(axis=1), n_nearer, len(gallery))
@@ -138,6 +140,7 @@ def _blocks(queries: np.ndarray, gallery: np.ndarray) -> Iterator[tuple[slice, n
     is_direct = gallery.shape[1] <= _MAX_DIRECT
     if not is_direct:
         center = gallery.mean(axis=0)
+        # shorter vectors lose fewer digits in the difference of squares and products
         gallery, queries = gallery - center, queries - center
         squares = np.einsum("ij,ij->i", gallery, gallery)
     for start in range(0, len(queries), _BLOCK_QUERIES):

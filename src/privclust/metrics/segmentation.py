@@ -115,6 +115,7 @@ def _relative_magnitudes(coefficients: np.ndarray, y: np.ndarray) -> np.ndarray:
         raise ValueError("coefficients must be finite, got NaN or inf")
     magnitudes = np.abs(coefficients)
     largest = magnitudes.max(axis=0)
+    # a column of zeros stays one
     return magnitudes / np.where(largest > 0.0, largest, 1.0)
 
 

@@ -111,6 +111,7 @@ class MixtureRows:
             if first < last:
                 sequence = np.random.SeedSequence(self._seed, spawn_key=(number,))
                 rng = np.random.Generator(np.random.PCG64DXSM(sequence))
+                # all labels of the chunk are drawn: normal numbers start at the same place
                 labels = np.searchsorted(self._edges, rng.random(_CHUNK)[:last], side="right")
                 yield self._rows(rng, labels)[first:].astype(dtype, copy=False)
 
@@ -214,4 +215,5 @@ def _edges(weights: ArrayLike, k: int) -> np.ndarray:
     array = np.ones(k) if weights is None else np.array(weights, dtype=np.float64)
     if array.shape != (k,) or not np.isfinite(array).all() or not (array > 0).all():
         raise ValueError(f"weights must be {k} positive numbers, got {weights!r}")
+    # without the last edge: rounding below 1 must not give a component k
     return np.cumsum(array / array.sum())[:-1]

@@ -50,6 +50,7 @@ def _gratings(n_images: int, size: int, rng: np.random.Generator) -> np.ndarray:
     frequencies = frequency * rng.normal(1.0, 0.1, size=(n_images, 1, 1))
     turns = turn + rng.normal(scale=0.15, size=(n_images, 1, 1))
     phases = rng.uniform(0.0, 2.0 * np.pi, size=(n_images, 1, 1))
+    # shapes broadcast to (n_images, size, size), then a last axis for the three channels
     down, across = np.mgrid[0:size, 0:size] / size
     along = across * np.cos(turns) + down * np.sin(turns)
     share = 0.5 * (1.0 + np.sin(2.0 * np.pi * frequencies * along + phases))[..., None]

@@ -64,6 +64,7 @@ def three_gaussians(
     means, spreads = np.array(MEANS[geometry]), np.array(STANDARD_DEVIATIONS)
     labels = rng.choice(len(means), size=n, p=WEIGHTS)
     X = np.empty((n, 2))
+    # at first all points are to be drawn
     outside = np.arange(n)
     while len(outside):
         which = labels[outside]
