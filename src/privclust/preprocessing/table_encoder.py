@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from privclust.core.printable import excerpt
 from privclust.core.validation import check_parameters
 from privclust.records.cells import seconds
-from privclust.records.columns import Column, column_of
+from privclust.records.columns import Column, check_kind, column_of
 from privclust.records.errors import ReadingError
 
 Declared = tuple[Any, Any] | Sequence[str]
@@ -197,7 +197,7 @@ class _Part:
         if len(shape := getattr(values, "shape", (0,))) != 1:
             raise ReadingError(f"column {self.name!r} must have one entry a row, got shape {shape}")
         column = column_of(values)
-        column.check(self.name, self.kind)
+        check_kind(column.kind, column.type, self.name, self.kind)
         return column
 
     def filled(self, rows: np.ndarray, missing: str) -> np.ndarray:

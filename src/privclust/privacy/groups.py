@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.records.arrow import GroupedRows
-from privclust.records.columns import column_of
+from privclust.records.columns import check_kind, column_of
 from privclust.records.errors import ReadingError
 
 ROW, GROUP = "row", "group"
@@ -142,7 +142,7 @@ def person_codes(groups: Any, n_samples: int) -> tuple[np.ndarray, int]:
     if shape != (n_samples,):
         raise ReadingError(_ONE_A_ROW)
     column = column_of(groups)
-    column.check("groups", "persons")
+    check_kind(column.kind, column.type, "groups", "persons")
     return column.codes()
 
 

@@ -147,20 +147,13 @@ class Column:
         codes = [-1 if name is None else known.setdefault(name, len(known)) for name in keys]
         return np.array(codes, dtype=np.int64), len(known)
 
-    def check(self, name: str, what: str) -> None:
-        """Raise a ReadingError if the type does not suit the declared use of a column.
-
-        Parameters
-        ----------
-        name : str
-            Name of the column, which is public.
-        what : {"numbers", "dates", "categories", "persons"}
-        """
-        check_kind(self.kind, self.type, name, what)
-
 
 def check_kind(kind: str, type_name: str, name: str, what: str) -> None:
-    """Raise a ReadingError if a kind of column does not suit its declared use."""
+    """Raise a ReadingError if a kind of column does not suit its declared use.
+
+    `what` is ``"numbers"``, ``"dates"``, ``"categories"`` or ``"persons"``; the names of a column
+    and of its type are public.
+    """
     if kind in _HELD[what]:
         return
     hint = ""

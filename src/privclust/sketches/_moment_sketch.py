@@ -94,15 +94,13 @@ class MomentSketch:
         object.__setattr__(self, "moments", moments)
 
     @classmethod
-    def of(cls, X: ArrayLike, *, degree: int | None = None) -> Self:
+    def of(cls, X: ArrayLike) -> Self:
         """Return the sketch of rows, without noise.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
-        degree : {4, 6} or None
-            None for 6 with up to 6 features, else 4.
+            Finite numbers. The degree is 6 with up to 6 features, else 4.
 
         Returns
         -------
@@ -115,7 +113,7 @@ class MomentSketch:
         """
         rows = np.asarray(X)
         d = rows.shape[1]
-        degree = default_degree(d) if degree is None else degree
+        degree = default_degree(d)
         check_size(d, degree)
         return cls.from_sums(HarmonicSums(d, degree).add(rows))
 
