@@ -44,8 +44,10 @@ def discriminants(
             "X: all public features are equal up to their norm, so that classes cannot be "
             f"distinguished, with n_features={X.shape[1]}"
         )
+    # the diagonal
     covariance.flat[:: X.shape[1] + 1] += _SHRINKAGE * variance
     root = np.linalg.cholesky(covariance)
+    # its squared singular values are the eigenvalues of the whitened between-class covariance
     whitened = np.linalg.solve(root, (np.sqrt(counts)[:, None] * centers).T).T
     right = np.linalg.svd(whitened, full_matrices=False)[2][:n_components]
     # signs that do not depend on the LAPACK library: client and server may have different ones

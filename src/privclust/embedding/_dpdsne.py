@@ -312,6 +312,7 @@ class DPdSNE(
         for t in logged(range(self.max_iter), self.max_iter, "DP-dSNE: iterations"):
             points = np.ascontiguousarray((np.vstack([z, Y]) if is_joint else z).T)
             forces(P, Y, points, n_anchors if is_joint else -1, attraction, repulsion, spread)
+            # early exaggeration of t-SNE: stronger attraction in the first half of the steps
             factor = self.exaggeration if 2 * t < self.max_iter else 1.0
             gradient = self._released(attraction, factor, repulsion, spread[:, None])
             rate = self.learning_rate * (1.0 - t / self.max_iter)
@@ -323,9 +324,11 @@ class DPdSNE(
         if self.variant == "paper":
             gradient = _clipped(factor * attraction - repulsion, self.clip)
             return self._noise.release(gradient, self._source)
+        # means of n terms, each at most 1 long, are rounded by up to this
         scale = spread + _MEAN_ROUNDING * len(self.anchors_)
         centred = (attraction - repulsion) / scale
         noisy = self._noise.release(centred, self._source)
+        # `noisy` is (a - r) / scale: factor a - r = factor (a - r) + (factor - 1) r, with r public
         return factor * scale * noisy + (factor - 1.0) * repulsion
 
 

@@ -18,6 +18,7 @@ def _weigh(distances, least, beta, weights):
     for j in range(distances.shape[0]):
         total += weights[j]
         moment += weights[j] * (distances[j] - least)
+    # total is at least 1, the weight of the least distance
     return total, moment / total
 
 
@@ -42,6 +43,7 @@ def affinities(distances, entropy):
                 counted += 1
             else:
                 row[j] = least + 1e300  # weight 0, without NaN from inf - inf or 0 * inf
+        # a start for the bisection: one over the mean distance above the least
         beta = counted / spread if spread > 0.0 else 1.0
         low, high = 0.0, np.inf
         for _ in range(_MAX_BISECTIONS):
@@ -89,6 +91,7 @@ def forces(P, Y, points, own_column, attraction, repulsion, spread):
             repelled += weights[j]
             longest = max(longest, weights[j] * weights[j] * squares[j])  # |h|^2 / 4
         if own_column >= 0:
+            # the point's own weight, at distance 0; its h is 0
             repelled -= 1.0
         diagonal = 0.0
         for c in range(k):

@@ -246,6 +246,7 @@ class PrivatePCA(
             )
             promise = replace(promise, definition="asymptotic", caveats=(*caveats, doubt))
         self._charged(promise, records, source)
+        # the draw depends on the rows only by their moments
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
         start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # independent of the data
@@ -281,5 +282,6 @@ def _leading(matrix, k):
     d = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(d - k, d - 1), check_finite=False)
     rows = np.ascontiguousarray(vectors[:, ::-1].T)
+    # the sign of an eigenvector is open: its largest entry is made positive
     largest = rows[np.arange(k), np.abs(rows).argmax(axis=1)]
     return rows * np.where(largest < 0, -1.0, 1.0)[:, None], values[::-1]

@@ -212,6 +212,7 @@ class PrivateMail(LabelledEmbedding):
         self._public, self._y = self._scaled(X), y
         if self.variant == "corrected" and self.released == "feature":
             self._map = discriminants(self._public, y, self.n_components)
+            # the distance of two unit vectors is at most 2
             self.sensitivity_ = 2.0
         else:
             self._prepare_kernel()
@@ -341,6 +342,7 @@ class PrivateMail(LabelledEmbedding):
                     f"sigma must be larger with released='embedding': kernels of opposite images "
                     f"underflow, got {self.sigma!r}"
                 )
+            # unit vectors are at most 2 apart
             self._least = math.exp(-4.0 / self._width)
             self.sensitivity_ = 0.5 * weighted_mean_diameter(self.start_[:-1], self._least)
             return
@@ -382,6 +384,7 @@ class PrivateMail(LabelledEmbedding):
         weights = self._weights(X).astype(np.float64, copy=False)
         is_code, floor = self.variant == "code", FLOORS[self.variant]
         rng = unprotected_generator(self._source)
+        # transposed, (m, k, n_rows): later loops run over rows
         columns = self._rows.first_iterates(weights, labels, rng)
         columns = self._noise.release(columns, self._source)
         for label, image in zip(labels, columns, strict=True):

@@ -38,6 +38,7 @@ class QueryRow:
         self.matrix = label_matrix(values, variant, width)
         self._degrees = kernel.sum(axis=1, dtype=np.float64)
         self._products = kernel_dot(kernel, start[: len(y)])
+        # the last place is that of the query, see `classes`
         self._classes = np.append(np.searchsorted(values, y), 0)
         self._labelled = np.array(
             [
@@ -90,6 +91,7 @@ class ClassRows:
         self._classes = np.searchsorted(values, labels)
         self._unlabelled = self._classes.copy()
         self._unlabelled[len(y) :] = -1
+        # public rows ordered by class; those of class c begin at _first[c]
         self._by_class, self._counts = np.argsort(places, kind="stable"), np.bincount(places)
         self._first = np.cumsum(self._counts) - self._counts
         self._degrees = kernel.sum(axis=1, dtype=np.float64)
@@ -111,8 +113,10 @@ class ClassRows:
         dummies = self.draw(len(weights), rng)
         for row, chosen, place, image in zip(weights, dummies, places, columns, strict=True):
             public = self._kernel[chosen].astype(np.float64, copy=False)
+            # a dummy is a copy of its image, and the public kernel has zeros on its diagonal
             public[np.arange(len(chosen)), chosen] = 1.0
             among = public[:, chosen]
+            # the query takes the place of the dummy of its class
             public[place] = row
             among[place] = among[:, place] = row[chosen]
             np.fill_diagonal(among, 0.0)

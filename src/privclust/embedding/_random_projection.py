@@ -150,6 +150,7 @@ class PrivateRandomProjection(
         X = private_records(self, X, dtype=[np.float64, np.float32]).rows
         check_parameters(self)
         self._source = noise_source(self.random_state)
+        # with a declared bound nothing depends on the rows of `fit`
         rows = X if self.norm_bound is None else X[:0]
         _, self.norm_bound_, leaks = self._bounded(rows, self.norm_bound)
         rng = unprotected_generator(self._source)
@@ -159,6 +160,7 @@ class PrivateRandomProjection(
         self._calibrate()
         self._noise = Gaussian(self.sensitivity_, self.sigma_)
         self.guarantee_ = self._promise(leaks)
+        # a bound on the norm taken from the rows uses them already here
         if leaks:
             charge(self.guarantee_)
         return self

@@ -113,4 +113,5 @@ class RetrievalServer:
         """
         if self.anchors_ is None:
             return released
+        # public rows are in both embeddings and give the similarity
         return align(released[:, :-1], self.anchors_).apply(released[:, -1:])[:, 0]

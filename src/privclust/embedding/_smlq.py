@@ -183,6 +183,7 @@ class SMLQ(LabelledEmbedding):
         iterates = np.empty((self.n_iter + 1, len(X), self.n_components))
         iterates[0] = self._start(len(X))
         objectives = np.empty(self.n_iter + 1)
+        # an overflow is found in the objectives below
         with np.errstate(over="ignore", invalid="ignore"):
             for t in range(self.n_iter + 1):
                 slope = self.alpha * labels.dot(iterates[t]) - features.dot(iterates[t])
@@ -338,6 +339,7 @@ def first_iterate(
     degrees = np.concatenate([degrees + public.sum(axis=0), public.sum(axis=1) + among.sum(axis=1)])
     inside = np.vstack([products + public.T @ added, public @ own + among @ added])
     step = labelled - (degrees[:, None] * start - inside)
+    # without a floor, division by inf leaves a row of degree 0 in its place
     return start + 0.5 * step / np.where(degrees > 0.0, degrees, floor or np.inf)[:, None]
 
 

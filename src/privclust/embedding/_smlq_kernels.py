@@ -49,6 +49,7 @@ def _label_product(columns, classes, matrix, is_centred, out):
             if classes[i] >= 0:
                 sums[classes[i]] += column[i]
                 total += column[i]
+        # J D J z / 2 by classes: centre z, multiply by D, and subtract the mean below
         if is_centred and n_labelled > 0:
             for a in range(n_classes):
                 sums[a] -= counts[a] * total / n_labelled
@@ -120,6 +121,7 @@ def series_degree(columns, width, counts):
             square += columns[c, i] * columns[c, i]
         largest = max(largest, square)
     spread = 2.0 * largest / width
+    # from 8 on no degree below _MAX_DEGREES suffices; `not <` also refuses NaN
     if not spread < 8.0:
         return -1
     error = np.exp(2.0 * spread)
@@ -197,6 +199,7 @@ def later_iterates(
         fill_factors(centred, width, monomials, space)
         _factor_product(space, ones, degrees)
         for i in range(n):
+            # F'F has ones on its diagonal, the Laplacian's kernel zeros
             degrees[i] -= 1.0
     else:
         degrees = _fill_kernel(columns, width, space)
@@ -207,6 +210,7 @@ def later_iterates(
             if degree >= 0:
                 _factor_product(space, columns[c], inside[c])
                 for i in range(n):
+                    # the diagonal of F'F again
                     inside[c, i] -= columns[c, i]
             else:
                 _kernel_product(space, columns[c], inside[c])
@@ -228,10 +232,12 @@ def series_terms(n_components, n_samples):
     """
     monomials, counts, last = [(0, 0, 0)], [1], {(0,) * n_components: 0}
     for degree in range(1, _MAX_DEGREES):
+        # comb(k + m, m) monomials have degree up to m
         if 4 * math.comb(n_components + degree, degree) > n_samples:
             break
         numbers = {}
         for powers, number in last.items():
+            # multiplied by the highest component present or a higher one, each monomial occurs once
             highest = max((c for c in range(n_components) if powers[c]), default=0)
             for c in range(highest, n_components):
                 raised = (*powers[:c], powers[c] + 1, *powers[c + 1 :])

@@ -297,6 +297,7 @@ def _largest_mean(values, least):
     """Return the largest mean of numbers with weights in [least, 1]."""
     values = -np.sort(-values)
     ones = np.arange(values.size + 1)
+    # entry i of `weighted` has weight 1 on the i largest values
     head = np.concatenate([[0.0], np.cumsum(values)])
     weighted = head + least * (head[-1] - head)
     return float((weighted / (ones + least * (values.size - ones))).max())
@@ -387,6 +388,7 @@ def exchanged_sensitivity(
 
 def _quotient_change(numerators, least, most):
     """Return a bound on the change of u / v over all u (axis 0) and v in [least, most]."""
+    # the box of all numerators: its diagonal bounds |u - u'|
     extents = numerators.max(axis=0) - numerators.min(axis=0)
     largest = np.linalg.norm(numerators, axis=2).max(axis=0)
     return np.linalg.norm(extents, axis=1) / least + largest * (1.0 / least - 1.0 / most)
