@@ -196,6 +196,7 @@ class FitPlan:
         radius = chi_radius(n_features, _KEPT)
         weights = statistic_weights(kind, n_features, radius, n_components=n_components)
         part = share * math.sqrt(SKETCH_PART)
+        # squared shares add up: both stages and all iterations together have share^2
         of_each = share * math.sqrt(1.0 - SKETCH_PART) / math.sqrt(n_iter)
         sketches = DensitySketches.planned(n_features, n_components, part)
         return cls(sketches, weights, weights.noise(of_each, n_iter))
@@ -262,6 +263,7 @@ class _Run:
                 groups=self.groups,
             )
             counts = self._counts(moments.counts, of_count)
+            # scaling to the sum n in `_counts` may bring counts below twice their noise again
             divisor = np.maximum(counts, 2.0 * of_count)
             noise = self.radius * of_sum / divisor
             # Kalman gain: the prior's variance against that of the measurement
@@ -273,6 +275,7 @@ class _Run:
             gain = doubts[1] / (doubts[1] + (scale * of_second) ** 2)
             doubts[1] = (1.0 - gain) * doubts[1] + _DRIFT
             unit = np.eye(self.d) if self.kind == "full" else 1.0
+            # clipping lowers the second moment of a standard normal coordinate to kappa
             measured = _times(scale / kappa, moments.second_moments)
             shapes = unit + _times(gain, measured - unit - outer_products(shifts, measured.ndim))
             moved = self._moved(mixture, shifts, clipped_spectrum(shapes, *_SHAPE_CHANGE))
@@ -295,6 +298,7 @@ class _Run:
         if self.kind == "full":
             roots = np.linalg.cholesky(frames.covariances)
             means = frames.means + np.einsum("kij,kj->ki", roots, shifts)
+            # x = mean + L v in the frame of a component with covariance L L'
             covariances = roots @ shapes @ roots.transpose(0, 2, 1)
             return means, 0.5 * (covariances + covariances.transpose(0, 2, 1))
         deviations = np.sqrt(frames.covariances).reshape(len(shifts), -1)

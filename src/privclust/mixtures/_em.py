@@ -209,10 +209,13 @@ def _maximum_likelihood(
     divisor = np.where(is_empty, 1.0, counts)
     shifts = statistics.sums / divisor[:, None]
     if n_axes == 1:
+        # one variance for all features: the mean of theirs
         moments = moments / shifts.shape[1]
     covariances = moments / per_component(divisor, n_axes) - outer_products(shifts, n_axes)
+    # now, so that their moments of 0 are not refused as singular
     covariances[is_empty] = previous.covariances[is_empty]
     covariances = _regularised(covariances, reg_covar)
+    # and again, so that nothing is added to them
     covariances[is_empty] = previous.covariances[is_empty]
     means = np.where(is_empty[:, None], previous.means, previous.means + shifts)
     weights = counts / counts.sum()

@@ -72,6 +72,7 @@ def statistic_weights(
     factors. The radius r is in standard deviations.
     """
     d, r2 = n_features, radius**2
+    # p; a spherical variance is a sum over d axes, divided by d: d / 4 / d^2
     entries = {"full": d * (d + 1) / 8.0, "diag": d / 4.0, "spherical": 1.0 / (4.0 * d)}
     a2 = math.sqrt(0.5)
     b2, c2 = math.sqrt(d * r2 / 2.0), math.sqrt(entries[covariance_type]) * r2

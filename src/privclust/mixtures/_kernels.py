@@ -30,6 +30,7 @@ BITS = FACTOR_BITS + WEIGHTED_BITS
 """All statistics are multiples of 2^-34."""
 EXACT_ROWS = 2 ** (52 - BITS)
 LARGEST_ROWS = 2 ** (63 - BITS) - 1
+# next to this number doubles are 2^-18 apart: adding and subtracting it rounds to multiples
 _ROUNDER = 1.5 * 2.0 ** (52 - WEIGHTED_BITS)
 _BLOCK = 1024  # points of a block, fewer with many features or components
 _LEAST_BLOCK = 64
@@ -77,6 +78,7 @@ def _whiten(centred, m, whitening, squared):
         squared[i] = 0.0
     for j in range(centred.shape[0] - 1, -1, -1):  # row j of a triangular W needs rows up to j
         row = centred[j]
+        # min() picks the only row or column of a W that is spherical or diagonal
         scale = whitening[min(j, rows - 1), min(j, columns - 1)]
         for i in range(m):
             row[i] *= scale
@@ -109,6 +111,7 @@ def _responsibilities(block, m, log_scales, means, whitening, work, terms, peak,
             e = exp_nonpositive(row[i] - peak[i])
             row[i] = e
             total[i] += e
+    # `work` is free again
     inverse = work[0]
     for i in range(m):
         inverse[i] = 1.0 / total[i]
@@ -124,6 +127,7 @@ def _clip(white, m, squared, radius, unit):
     most, least = 1.0 / (radius * unit), 1.0 / unit
     for i in range(m):
         q = squared[i]
+        # from here on the factor: 1 / radius, or 1 / |v| for longer v, both over the unit
         squared[i] = min(most, least / np.sqrt(max(q, 1e-300))) if q < _FAR else 0.0
     for j in range(white.shape[0]):
         row = white[j]

@@ -88,6 +88,7 @@ def add_joint_noise(
     if second_moments is not None and len(shape) == 3:
         rows, columns = np.triu_indices(d)
         parts.append(second_moments[:, rows, columns])
+        # an entry off the diagonal stands for two in the Frobenius norm
         scales.append(weights[2] * np.where(rows == columns, 1.0, np.sqrt(2.0)))
     elif second_moments is not None:
         parts.append(second_moments if len(shape) == 2 else second_moments[:, None])
@@ -150,6 +151,7 @@ def parameters_from(
 
     total = noisy.counts.size * (estimate.concentration - 1.0)
     means_mle = np.clip(noisy.sums, -_LARGEST, _LARGEST) / counts[:, None]
+    # the prior's mean is 0, with the weight of kappa_0 rows
     means = means_mle * (counts / (counts + estimate.mean_precision))[:, None]
     norms = np.linalg.norm(means, axis=1)
     acted[1] = norms > 1.0
@@ -160,6 +162,7 @@ def parameters_from(
     if noisy.second_moments is not None:
         second_moments = np.clip(noisy.second_moments, -_LARGEST, _LARGEST)
         covariances, acted[2] = _covariances(second_moments, counts, means_mle, estimate)
+    # the mode of a Dirichlet posterior
     weights = (n_samples * weights + estimate.concentration - 1.0) / (n_samples + total)
     return weights, means, covariances, acted
 

@@ -156,6 +156,7 @@ def clipped_spectrum(covariances: np.ndarray, low: ArrayLike, high: float) -> np
         values, vectors = np.linalg.eigh(covariances)
         kept = np.clip(values, low, high)
         clipped = np.einsum("kab,kb,kcb->kac", vectors, kept, vectors)
+    # eigenvectors would change the last bits of every entry; callers also test for the same array
     return covariances if np.allclose(kept, values, rtol=1e-9, atol=0.0) else clipped
 
 

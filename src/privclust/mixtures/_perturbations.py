@@ -165,6 +165,7 @@ def _sound_moments(settings: PlanSettings, share: float, repeats: int) -> Laplac
     l1 = settings.n_features + 1.0 if settings.covariance_type == "full" else 2.0
     bound = _bound(settings, l1, "l1", "rows in the unit ball, responsibilities sum to 1")
     epsilon = 2.0 * share
+    # the l2 sensitivity sqrt(2) over the scale l1 / epsilon
     mu = math.sqrt(2.0) * epsilon / l1
     return Laplace(bound, epsilon, repeats, mu=mu)
 

@@ -298,6 +298,7 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         covariances = start_array("covariances_init", self.covariances_init, shape)
         if covariances is None:
             unit = np.eye(n_features) if kind == "full" else 1.0
+            # of a uniform distribution in a ball with 1 / k of the unit ball's volume
             variance = k ** (-2.0 / n_features) / (n_features + 2.0)
             covariances = np.broadcast_to(variance * unit, shape)
         else:

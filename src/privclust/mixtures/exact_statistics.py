@@ -98,6 +98,7 @@ def summed_up(
     for start in range(0, len(X), EXACT_ROWS):
         parts = exact_moments(X[start : start + EXACT_ROWS], scale, *arguments)
         for whole, part in zip((totals, moments), parts, strict=True):
+            # sums are multiples of 2^-34, so that nothing is cut off
             whole += np.ldexp(part, BITS).astype(np.int64)
     if mixture.covariance_type == "full":
         moments = np.tril(moments) + np.tril(moments, -1).transpose(0, 2, 1)
