@@ -95,6 +95,7 @@ def extract_features(
     threads = _default_threads() if threads is None else threads
     check_integer("threads", threads, minimum=1)
     images = images if isinstance(images, ImageList) else ImageList(images)
+    # before the network runs for a long time, and all of them in one message
     if failures := images.unreadable():
         raise UnreadableImagesError(failures, len(images))
     network = _network(model, threads, None if weights is None else Path(weights))
@@ -147,6 +148,7 @@ def _network(model: str, threads: int, weights: Path | None):
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors
+    # waiting threads would otherwise take time from other processes
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     graph = build_graph(model, read_weights(model, weights))
     return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

@@ -40,6 +40,7 @@ class Graph:
             self._weights[f"{norm}.{part}"].astype(np.float64)
             for part in ("weight", "bias", "running_mean", "running_var")
         )
+        # (W x - mean) / sqrt(variance + epsilon) * gain + bias as one convolution
         gain /= np.sqrt(variance + self._epsilon)
         self.node(
             "Conv",

@@ -64,6 +64,7 @@ def _inverted_residual(
 ) -> None:
     """Widen, filter each channel, narrow, add the input."""
     start = graph.last
+    # blocks of the first stage do not widen
     channels = channels_in = len(weights[f"{prefix}._depthwise_conv.weight"])
     if f"{prefix}._expand_conv.weight" in weights:
         channels_in = weights[f"{prefix}._expand_conv.weight"].shape[1]
@@ -106,6 +107,7 @@ def _bottleneck(graph: Graph, prefix: str, stride: int, is_first: bool) -> None:
     start = graph.last
     if is_first:
         graph.convolution(f"{prefix}.downsample.0", f"{prefix}.downsample.1", stride)
+    # the residual begins at the block's input, too
     shortcut, graph.last = graph.last, start
     graph.convolution(f"{prefix}.conv1", f"{prefix}.bn1")
     graph.node("Relu")

@@ -77,6 +77,7 @@ class _Unpickler(pickle.Unpickler):
         return _ALLOWED[module, name]
 
     def persistent_load(self, pid):
+        # ("storage", type, key, location, number of elements)
         _, dtype, key, *_ = pid
         return key, dtype
 

@@ -58,6 +58,7 @@ class PrincipalCoordinates(TransformerMixin, BaseEstimator):
         check_parameters(self)
         components = np.linalg.svd(X, full_matrices=False)[2][: self.n_components]
         largest = np.abs(components).argmax(axis=1)
+        # signs of singular vectors depend on the LAPACK library
         signs = np.sign(components[np.arange(len(components)), largest])
         self.components_: np.ndarray = components * signs[:, None]
         return self

@@ -198,6 +198,7 @@ def _counts(bins: np.ndarray, units: np.ndarray, n_bins: int) -> np.ndarray:
 
 _SIDE = _EXPONENTS[1] - _EXPONENTS[0] + 1
 _MAGNITUDES = np.ldexp(1.0, np.arange(_EXPONENTS[0] - 1, _EXPONENTS[1] + 1))
+# lower ends of the bins: negative ones from -2^64 up, that of 0, positive ones from 2^-64 up
 _LOWS = np.concatenate([-_MAGNITUDES[:0:-1], [0.0], _MAGNITUDES[:-1]])
 _HIGHS = -_LOWS[::-1]
 """Upper ends of the bins of powers of two; the middle bin contains only 0."""
@@ -205,6 +206,7 @@ _HIGHS = -_LOWS[::-1]
 
 def _power(column: np.ndarray) -> np.ndarray:
     """Return the bin of each entry by its sign and the power of two above it."""
+    # |x| is below 2^e and at least 2^(e - 1); place 0 is 0, place 1 is up to 2^-63
     exponents = np.frexp(column)[1].astype(np.int64)
     exponents[np.isinf(column)] = _EXPONENTS[1]
     place = np.clip(exponents - _EXPONENTS[0] + 1, 0, _SIDE)
@@ -216,6 +218,7 @@ def _power(column: np.ndarray) -> np.ndarray:
 
 def _cell(column: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return the cell of each entry between bounds; entries outside are in none."""
+    # also for NaN: the column was not detected
     if not low < high:
         return np.full(len(column), -1)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -226,8 +229,10 @@ def _cell(column: np.ndarray, low: float, high: float) -> np.ndarray:
 
 def _least_count(counts: np.ndarray, noise: Gaussian | Laplace) -> float:
     """Return the count above which a bin stands out from noise."""
+    # union bound over all bins of all columns
     per_bin = _FALSE_ALARM / counts.size
     if isinstance(noise, Laplace):
+        # a tail of Laplace noise: P(noise > t) = exp(-t / scale) / 2
         return -noise.scale * math.log(2.0 * per_bin)
     return float(noise.deviation * norm.isf(per_bin))
 
@@ -250,6 +255,7 @@ def _narrowed(
     They are widened by a margin that grows with the share of rows possibly cut off.
     """
     width, total = (high - low) / _CELLS, np.maximum(counts.sum(axis=1, keepdims=True), 0.0)
+    # the sum of m noisy counts has sqrt(m) times the noise of one
     allowed = _DEVIATIONS * deviation * np.sqrt(np.arange(1, _CELLS + 1)) + _TAIL * total
     first = _first_above(np.cumsum(counts, axis=1), allowed)
     last = _first_above(np.cumsum(counts[:, ::-1], axis=1), allowed)

@@ -233,6 +233,7 @@ class _Numbers(_Part):
         """Return fractions of the range, (n, 1); NaN for unreadable entries."""
         values = column.seconds() if self.is_date else column.numbers().astype(float)
         inside = np.clip(values, self.low, self.high)
+        # clipped again: the quotient may round beyond 1
         return np.clip((inside - self.low) / (self.high - self.low), 0.0, 1.0)[:, None]
 
     def decoded(self, X: np.ndarray) -> Any:
@@ -310,5 +311,6 @@ def _nearest_shares(X: np.ndarray) -> np.ndarray:
     """Return the nearest nonnegative points that add up to 1, row by row."""
     descending = -np.sort(-X, axis=1)
     excess = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, X.shape[1] + 1)
+    # the number of positive shares, minus 1
     last = (descending > excess).sum(axis=1) - 1
     return np.maximum(X - excess[np.arange(len(X)), last][:, None], 0.0)
