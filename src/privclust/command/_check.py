@@ -58,6 +58,7 @@ class _Seen:
     def _unreadable(self, cell: Any) -> None:
         """Record the form of an entry, and the notations that would read it."""
         text = cell if isinstance(cell, str) else type(cell).__name__
+        # digits become 9 and letters a: entries that differ only in these are counted together
         form = re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "9", text))[:40]
         self.forms[form] = self.forms.get(form, 0) + 1
         if not isinstance(self.ends, list):

@@ -96,6 +96,7 @@ def _read(table, args, declared: dict[str, Any]):
     if not any(len(part[name]) for part in parts for name in part):
         if args.neighbours == "replace_one":
             raise ValueError(f"{args.table}: has no rows")
+        # under add-remove a table without rows is as good as any
         nothing = dict.fromkeys(declared, column_of([]))
         parts = [{name: encoded(name, nothing) for name in declared}]
         unread = [np.hstack(every.unread(nothing))]
@@ -112,6 +113,7 @@ def _private_bounds(columns, groups, declared, unknown, args):
         *part_of_budget(args.epsilon, args.delta, args.private_bounds),
         groups=groups,
         neighbours=args.neighbours,
+        # other streams than that of the clusters: equal noise would cancel
         random_state=None if args.seed is None else np.random.default_rng([args.seed, 1]),
     )
     for name, is_detected in zip(unknown, bounds.is_detected, strict=True):
@@ -139,6 +141,7 @@ def _missing(unread, groups, args):
             *part_of_budget(args.epsilon, args.delta, MISSING_SHARE),
             groups=groups,
             neighbours=args.neighbours,
+            # see `_private_bounds`
             random_state=None if args.seed is None else np.random.default_rng([args.seed, 2]),
         )
     except Exception as error:  # the clusters are already released and must not be lost
@@ -163,6 +166,7 @@ def _estimator(declared, bounds, args):
     has_categories = any(isinstance(ends, list) for ends in declared.values())
     if is_given and not has_categories and method_for(len(declared), delta) == "tree":
         return TreeKMeans(args.clusters, **settings)
+    # `part_of_budget` gives a part for Gaussian noise, see its docstring
     noise = "gaussian" if share < 1.0 and delta else "auto"
     return CompressiveKMeans(args.clusters, noise=noise, **settings)
 

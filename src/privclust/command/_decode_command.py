@@ -108,6 +108,7 @@ def _run(args) -> None:
 
 
 def _most_clusters(sketch) -> int:
+    # a frequency gives two real numbers
     return max(2 * sketch.n_frequencies // (sketch.n_features + 1), 1)
 
 

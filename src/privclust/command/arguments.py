@@ -96,6 +96,7 @@ def add_neighbours(add: Callable[..., Any]) -> None:
         "--neighbours",
         choices=("replace_one", "add_remove"),
         default="replace_one",
+        # "replace-one" is accepted, too
         type=lambda name: name.replace("-", "_"),
         help="protect one record's values (replace_one, the default; the number of rows is public, "
         "unless persons are protected), or whether it is present at all (add_remove)",

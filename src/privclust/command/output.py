@@ -81,6 +81,7 @@ def _check_room(folder: Path, names: Iterable[str], room: int) -> None:
                 open(temporary, "wb") as file,
             ):
                 for _ in range(-(-room // _ROOM)):
+                    # random bytes, which a file system cannot compress
                     file.write(os.urandom(_ROOM))
             room = 0
     finally:

@@ -45,6 +45,7 @@ RC: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5,
     "svg.fonttype": "path",
+    # without it, ids of an SVG's elements are random
     "svg.hashsalt": "privclust",
 }
 
@@ -80,6 +81,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save_figure(figure: Figure, path: AnyPath, kind: str, style: Style = house_style) -> None:
     """Write a figure as ``"svg"`` or ``"png"``, without a date."""
+    # would differ from day to day, or between versions of Matplotlib
     entry = {"svg": "Date", "png": "Software"}[kind]
     with style(), atomic_path(path) as temporary:
         figure.savefig(temporary, format=kind, metadata={entry: None})

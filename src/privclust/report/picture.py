@@ -48,6 +48,7 @@ def _drawn(clusters: TableClusters, pairs: Any, categories: Any) -> Figure:
     n_down = -(-n_panels // n_across)
     figure = new_figure(3.6 * n_across, 3.2 * n_down)
     panels = iter(figure.subplots(n_down, n_across, squeeze=False).flat)
+    # pairs first: when they end, zip has taken no panel that the next loop needs
     for pair, axes in zip(pairs, panels, strict=False):
         (_draw_pair if len(pair) == 2 else _draw_column)(axes, clusters, *pair)
     for column, axes in zip(categories, panels, strict=False):
@@ -184,6 +185,7 @@ def _place_numbers(axes: Axes, on_centers: bool) -> None:
     point = axes.get_figure(root=True).dpi / 72.0
     taken = [] if on_centers else [np.concatenate([c - point, c + point]) for c in centers]
     (left, bottom), (right, top) = axes.bbox.get_points()
+    # places to try, nearest first: 16 directions for each distance in steps of 3 points
     radii = np.repeat(point * np.array([*([0.0] if on_centers else []), *range(3, 250, 3)]), 16)
     angles = np.resize(np.pi * (0.25 + np.arange(16) / 8.0), len(radii))
     for number, center in zip(numbers, centers, strict=True):
@@ -272,6 +274,7 @@ def _limits(clusters: TableClusters, coordinate: Coordinate) -> tuple[float, flo
         return 0.0, 1.0
     values, reach = coordinate.numbers[is_shown], coordinate.reach[is_shown]
     low, high = float((values - reach).min()), float((values + reach).max())
+    # a single center without a known error has no extent
     margin = 0.25 * max(high - low, 1e-9 * max(abs(low), 1.0))
     least, most = coordinate.bounds(clusters.columns[coordinate.column])
     low, high = (

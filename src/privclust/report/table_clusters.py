@@ -247,6 +247,7 @@ class TableClusters:
                 }
                 wide = [c for c in self.coordinates if c.spreads is not None]
                 told = {c.name: None if c.hidden_spreads[j] else c.spreads[j] for c in wide}
+                # None stays None
                 cluster["spread"] = {name: value and float(value) for name, value in told.items()}
             clusters.append(cluster)
         columns = {

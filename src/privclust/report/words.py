@@ -44,6 +44,7 @@ def origin(arguments: Sequence[str], paths: Iterable[str | None]) -> str:
         name, mark, _ = word.partition("=")
         if is_value:
             words[place] = "..."
+        # argparse accepts abbreviations; "--" is none
         is_seed = len(name) > 2 and "--seed".startswith(name) and not is_value
         if is_seed and mark:
             words[place] = f"{name}=..."
@@ -81,6 +82,7 @@ def five_rows_in_words(guarantee: Guarantee) -> str:
         return ""
     epsilon, delta = _at_a_delta(guarantee)
     words = "A person with several rows is less protected: with five rows,"
+    # five rows: 5 epsilon and 5 e^(4 epsilon) delta; exp overflows beyond 700
     more = 5.0 * math.exp(min(4.0 * epsilon, 700.0)) * delta
     if more >= 1.0:
         return f"{words} not at all."
@@ -221,5 +223,6 @@ def _about(value: float, error: float) -> str:
     if not (math.isfinite(size) and error > 0.0 and size > 0.0):
         return f"{value:,.3g}"
     digits = 1 - math.floor(math.log10(WIDTH_95 * error))
+    # two digits of the error, and at most three of the number
     digits = min(digits, 2 - math.floor(math.log10(size)))
     return f"{round(value, digits) + 0.0:,.{max(digits, 0)}f}"  # -0.0 has a sign
