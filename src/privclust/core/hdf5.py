@@ -200,10 +200,6 @@ def read(
     remedy : str
         Remedy at the end of messages; `RUN_AGAIN` if a run makes the file again.
 
-    Returns
-    -------
-    Contents
-
     Raises
     ------
     FileError

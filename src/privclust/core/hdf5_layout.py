@@ -54,10 +54,6 @@ def arrays_in(
     most_bytes : float
         Largest total size of arrays in memory.
 
-    Returns
-    -------
-    dict of h5py.Dataset
-
     Raises
     ------
     ValueError

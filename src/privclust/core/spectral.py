@@ -95,10 +95,6 @@ def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:
     max_clusters : int
         Largest number considered, at least 1; values above ``n_samples - 1`` are cut to that.
 
-    Returns
-    -------
-    n_clusters : int
-
     Raises
     ------
     ValueError

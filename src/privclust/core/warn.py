@@ -11,11 +11,6 @@ _PACKAGE = __name__.partition(".")[0]
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the first line on the stack outside of this package.
 
-    Parameters
-    ----------
-    message : str
-    category : type of Warning
-
     Examples
     --------
     >>> with warnings.catch_warnings(record=True) as caught:

@@ -234,10 +234,6 @@ def weighted_sums(
         At least u / N of the module's description, in units of 2^-b. None: the number of entries;
         in l2 its root is enough.
 
-    Returns
-    -------
-    list of FixedPoint
-
     Raises
     ------
     ValueError

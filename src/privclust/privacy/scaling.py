@@ -43,10 +43,6 @@ def is_standardised(X: np.ndarray) -> bool:
         Any floats. False for fewer than three rows; NaN entries are ignored, as by a
         scaler.
 
-    Returns
-    -------
-    bool
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(100, 2))

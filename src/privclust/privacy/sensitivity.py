@@ -114,10 +114,6 @@ def root_above(square: float) -> float:
     square : float
         Positive, itself exact, such as a whole number.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> root_above(3.0) > math.sqrt(3.0), root_above(2.0) == math.sqrt(2.0)

@@ -60,10 +60,6 @@ def total(
     source, n_threads
         As in `privclust.sketches.Sketch.of_table`.
 
-    Returns
-    -------
-    dict of ndarray
-
     Raises
     ------
     ValueError
