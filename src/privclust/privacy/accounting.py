@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from privclust.core.packages import require
-from privclust.core.validation import check_real
+from privclust.core.validation import DELTA, check_real
 from privclust.privacy.gaussian_delta import least_epsilon
 
 _NEED = "privacy budgets"  # ask for dp-accounting, which is slow to import
@@ -163,9 +163,7 @@ def total_epsilon(losses: Iterable[Loss]) -> float:
 
 def check_delta(delta: float) -> None:
     """Raise a ValueError unless delta is a number in (0, 1)."""
-    check_real("delta", delta)
-    if delta >= 1:
-        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+    DELTA("delta", delta, {})
 
 
 def check_budget(epsilon: float, delta: float) -> None:

@@ -211,7 +211,8 @@ class PrivateEstimator:
 
         `promise` is the charged guarantee; `whole` is the stated one, if it differs.
         """
-        left_out = LeftOutCount.alongside(promise, records)
+        counts = records.n_counted, records.n_left_out
+        left_out = LeftOutCount.of(promise, *counts, unit_of(records.groups))
         self.guarantee_ = left_out.stated(whole or promise)
         charge(left_out.stated(promise))
         self.left_out_ = left_out.release(source)

@@ -33,7 +33,7 @@ from operator import itemgetter
 import numpy as np
 
 from privclust.privacy.accounting import Loss, total_epsilon, total_rho
-from privclust.privacy.groups import GROUP, ROW, Groups
+from privclust.privacy.groups import GROUP, Groups
 from privclust.privacy.guarantee import Guarantee, Release
 from privclust.privacy.measurements import Gaussian, Laplace
 from privclust.privacy.noise import NoiseSource, is_seeded
@@ -99,6 +99,11 @@ class PrivateRecords:
         """The number of records that count, which is private."""
         return len(self.rows) if self.groups is None else self.groups.count
 
+    @property
+    def n_left_out(self) -> int | None:
+        """The number of the others, which is private; None if there can be none."""
+        return None if self.is_counted is None else self.n_records - self.n_counted
+
     def labels(self, labels: np.ndarray) -> np.ndarray:
         """Return labels of all rows of X, -1 for those that do not count."""
         if self.is_counted is None:
@@ -138,15 +143,6 @@ class LeftOutCount:
         n_counts = (n_left_out is not None) + hides_counted
         noise = _noise_beside(guarantee, n_counts) if n_counts else None
         return cls(n_counted, n_left_out, hides_counted, noise)
-
-    @classmethod
-    def alongside(cls, guarantee: Guarantee, records: PrivateRecords) -> LeftOutCount:
-        """Return the count of records of an estimator."""
-        n_left_out = None
-        if records.is_counted is not None:
-            n_left_out = records.n_records - records.n_counted
-        unit = ROW if records.groups is None else GROUP
-        return cls.of(guarantee, records.n_counted, n_left_out, unit)
 
     def stated(self, guarantee: Guarantee) -> Guarantee:
         """Return the guarantee of the sums and of the count."""

@@ -131,10 +131,7 @@ def _in_order(indices, n_features):
 
 
 def _encoded(indices, n_features):
-    codes = np.zeros(len(indices), dtype=np.int64)  # indices as digits in base n_features
-    for place in range(indices.shape[1]):
-        codes = codes * n_features + indices[:, place]
-    return codes
+    return np.ravel_multi_index(tuple(indices.T), (n_features,) * indices.shape[1])
 
 
 @lru_cache(maxsize=64)

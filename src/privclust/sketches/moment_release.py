@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privclust.core.validation import DELTA, check_integer, check_real
+from privclust.core.validation import DELTA, Real, check_integer, check_real
 from privclust.privacy import Neighbours
 from privclust.privacy.measurements import Gaussian, gaussian_share
 from privclust.privacy.sensitivity import Sensitivity
@@ -78,9 +78,7 @@ def measurement(
     """Return the noise of a release that spends a share of a budget."""
     check_real("epsilon", epsilon)
     DELTA("delta", delta, {})
-    check_real("share", share)
-    if share > 1:
-        raise ValueError(f"share must be at most 1, got {share!r}")
+    Real(at_most=1.0)("share", share, {})
     whole = gaussian_share(float(epsilon), float(delta))
     bound = sensitivity(n_features, degree, relation)
     return moment_measurement(Gaussian.of_share(bound, whole * math.sqrt(share)), delta)
