@@ -63,12 +63,15 @@ class ExactLines:
         self._shape = tuple(counts + 1)
         held = np.indices(self._shape).reshape(len(counts), -1).T  # rows of the second line
         exponents = _exponents(self.angles, directions, epsilon)
+        # Exponents of the second line's density, eq. (12), for each vector of its counts.
         logs = held @ exponents
         self._log_norms = logsumexp(logs, axis=1)
         self._weights = np.exp(logs - self._log_norms[:, None])
         self._log_ways = _log_binomial(counts, held).sum(axis=1)
+        # The law of two lines is symmetric, so that one of both orders of a pair suffices.
         self._pairs = np.triu_indices(n_angles)
         self._tables = [
+            # Eq. (11): the difference of exponents is the log-odds of the second line's label.
             _binomial(count, row[self._pairs[1]] - row[self._pairs[0]])
             for count, row in zip(counts, exponents, strict=True)
         ]
@@ -95,7 +98,8 @@ class ExactLines:
 
     def limit(self) -> np.ndarray:
         """Return the limit of `after`: the lines of the exponential mechanism, eq. (10)."""
-        logs = self._log_ways + self._log_norms + self._log_norms[::-1]  # the other line's counts
+        # Counts are in C order, in which reversal maps h to counts - h, the first line's rows.
+        logs = self._log_ways + self._log_norms + self._log_norms[::-1]
         return self._lines_given(np.exp(logs - logsumexp(logs)))
 
     def _lines_given(self, law):
@@ -111,7 +115,11 @@ class ExactLines:
             *tables, last = (table[block] for table in self._tables)
             joint = chances[block, None]
             for table in tables:
+                # Outer products by pair: labels of different directions are independent given the
+                # lines.
                 joint = (joint[:, :, None] * table[:, None, :]).reshape(len(joint), -1)
+            # The last direction by a product of matrices, which sums over the block's pairs as
+            # well.
             law = law + joint.T @ last
         return self._in_any_order(law)
 

@@ -37,6 +37,7 @@ def outputs_alone(data: TrialData, streams: TrialStreams) -> dict[str, np.ndarra
     """Audit a fault and its twin from outputs only, with early stopping."""
     fault, rng = data.extra["fault"], streams.get("noise")
     most, most_twin = (_runs(data, n) for n in (MOST_RUNS, MOST_TWIN_RUNS))
+    # Twin and fault share one generator: their order determines the random numbers.
     twin = _audit(fault, fault.twin, most_twin, None, rng)
     return _outputs(fault, *_audit(fault, fault.mechanism, most, None, rng), twin[0])
 
@@ -83,6 +84,7 @@ def look_at(fault: Fault, mechanism: Callable, seed: int = 0) -> tuple[str, floa
         for quiet in (False, True)
     ]  # fmt: skip
     verdicts = [report.verdict for report in reports]
+    # One violation proves the fault; "cannot tell" in one of the two is not "nothing found".
     verdict = next((one for one in (VIOLATED, CANNOT_TELL) if one in verdicts), verdicts[0])
     is_dear = any(one.kind == inside.CLAIM for one in reports[0].violations)
     cost = reports[0].cost if is_dear and np.isfinite(reports[0].cost) else 0.0

@@ -103,6 +103,7 @@ def _lower(delta: float) -> str:
 
 def _rows(axis: Axes, part: pd.DataFrame) -> None:
     for place, row in enumerate(part.to_dict("records")):
+        # The verdict alone, without the amount that `_in_words` adds.
         verdict = row["verdict"].split(" by ")[0].split(":")[0]
         color, bound = _COLORS[verdict], row["epsilon_at_least"]
         axis.plot([0.0, bound], [place, place], color=color, linewidth=1.2)

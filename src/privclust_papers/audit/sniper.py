@@ -65,12 +65,15 @@ class _Attack:
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(self._features(np.concatenate(outputs)), labels)
         self._score: Callable = model.decision_function
+        # The threshold is the score that a share c of outputs on the second data set reaches.
         scores = np.sort(self._scores(mechanism, second, n_threshold))[::-1]
         self._threshold = scores[math.ceil(LEAST_PROBABILITY * n_threshold) - 1]
         above = float((scores > self._threshold).mean())
         on = float((scores == self._threshold).mean())
+        # Outputs on the threshold count with the probability that makes c exact.
         self._coin = min(max((LEAST_PROBABILITY - above) / on, 0.0), 1.0)
         hits = [self.hits(mechanism, one, n_estimate) for one in (first, second)]
+        # One hit at least: 0 hits in few runs would give an infinite estimate.
         self.promise = math.log(max(hits[0], 1) / max(hits[1], 1))
         self.n_runs = 2 * n_learning + n_threshold + 2 * n_estimate
 
@@ -97,6 +100,7 @@ def sniper(mechanism, data, neighbour, n_runs: int, rng: np.random.Generator) ->
     best = max((0, 1), key=lambda k: attacks[k].promise)
     n_final = round((1.0 - sum(_SHARES)) * n_runs)
     hits, others = (attacks[best].hits(mechanism, one, n_final) for one in pairs[best])
+    # Both one-sided bounds at 97.5 % hold together at 95 %.
     low = stats.beta.ppf(0.025, hits, n_final - hits + 1) if hits else 0.0
     high = stats.beta.ppf(0.975, others + 1, n_final - others) if others < n_final else 1.0
     bound = math.log(low / high) if low > high else 0.0

@@ -78,6 +78,7 @@ def measure_norm(data: TrialData, streams: TrialStreams, scale: str) -> dict[str
             variance = float(rows.var(axis=0).mean())
         else:
             variance = estimate_variance(rows, random_state=rng)
+        # Frequencies were drawn for `VARIANCE`; they scale with the inverse standard deviation.
         frequencies = frequencies * math.sqrt(VARIANCE / variance)
     features = characteristic_function(means, frequencies)
     return {"norm2": np.float64(np.mean(np.abs(features) ** 2))}
@@ -221,6 +222,7 @@ def _memory(setting: Setting, rng: np.random.Generator) -> float:
 def _laplace_variance(setting: Setting, rng: np.random.Generator) -> float:
     r"""Definition 2, :math:`\sigma_z^2 = 2 \beta^2`: relative difference from draws."""
     beta = 2.0
+    # Scale beta / sqrt 2 for each part gives 2 (beta / sqrt 2)^2 twice, 2 beta^2 in total.
     unit = Sensitivity(beta / math.sqrt(2.0), "l1", Neighbours.REPLACE_ONE, "Definition 2")
     draws = Laplace(unit, 1.0).release(np.zeros((_DRAWS, 2)), rng).view(complex)
     return abs(float(np.mean(np.abs(draws) ** 2)) / (2.0 * beta**2) - 1.0)
@@ -243,6 +245,7 @@ def _privacy_loss(
     signs = rng.choice([-1.0, 1.0], size=(_OUTPUTS, 1))
     outputs = signs * placed[rng.integers(len(placed), size=_OUTPUTS)]
     outputs = outputs + rng.laplace(scale=scale, size=outputs.shape)
+    # All entries beyond both centers on one side: there the log-ratio of densities is largest.
     beyond = size + np.abs(rng.laplace(scale=scale, size=outputs.shape))
     outputs = np.vstack([outputs, beyond, -beyond])
     one, other = (_log_density(outputs, sign * placed, scale) for sign in (1.0, -1.0))
@@ -252,6 +255,7 @@ def _privacy_loss(
 def _log_density(outputs: np.ndarray, centers: np.ndarray, scale: float) -> np.ndarray:
     distances = np.abs(outputs[:, None] - centers).sum(axis=2) / scale
     least = distances.min(axis=1)
+    # Relative to the nearest center, so that not all exponentials underflow.
     return np.log(np.exp(least[:, None] - distances).mean(axis=1)) - least
 
 

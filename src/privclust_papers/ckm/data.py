@@ -57,6 +57,7 @@ def mixture_trial(point: Point, trial: int, streams: TrialStreams, dataset: None
     shape = point.get("shape", "paper")
     seed = int(streams.get("data").integers(2**63))
     mixture = draw_mixture(shape, point["n_samples"], k, d, seed)
+    # A coordinate's variance: 1 within a cluster, and (1.5 k^(1/d))^2 of the means.
     half_width = _BOX_IN_DEVIATIONS * math.sqrt(1.0 + (1.5 * k ** (1.0 / d)) ** 2)
     extra = {
         "n_clusters": k,
@@ -120,6 +121,7 @@ def fit_clusters(
         "random_state": random_state_for(estimator, streams.get("noise")),
     }
     if "norm_bound" in accepted and "bounds" not in accepted:
+        # The ball around the box has its center at 0 only after this shift.
         offset = 0.5 * (low + high)
         X = X - offset
         offered["norm_bound"] = float(np.linalg.norm(0.5 * (high - low)))

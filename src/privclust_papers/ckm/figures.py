@@ -235,6 +235,7 @@ def statements(results: Results) -> Drawing:
     table = statistics(trials, axes_of(summary), summary["metric"].unique())
     table = table[table["n"] > 0]
     same = [name for name in ("method", "label", "metric") if table[name].nunique() == 1]
+    # A set, because `same` may name the method, too.
     shown = table.drop(columns=[*{"method", "std", "q25", "q75", *same}])
     metric = f"{_spaced(table['metric'].iloc[0])}: " if "metric" in same else ""
     text = f"{metric}statistics over {counted(trials)}"
@@ -252,6 +253,7 @@ def costs(results: Results) -> Drawing:
     named = rows + table["precision"] + ": " + table["metric"].map(_COST_NAMES)
     shown = table.assign(column=named, cell=table["mean"].map("{:.3f}".format))
     wide = shown.pivot(index="label", columns="column", values="cell")
+    # `pivot` sorts; methods and columns get back the order of the table.
     wide = wide.loc[list(dict.fromkeys(shown["label"])), list(dict.fromkeys(named))].reset_index()
     text = f"Means of {counted_on(trials)}, on one machine"
     return table_drawing(results, table, wide, text, (_WIDTH, 1.0 + 0.24 * len(wide)))

@@ -55,12 +55,14 @@ def attained_snr(alpha_r: float, sigma_xi: float, n_samples: int, norm2: float =
 
 def sigma_xi_for(target: float, alpha_r: float, n_samples: int) -> float | None:
     r"""Return :math:`\sigma_\xi` for an SNR by eq. (6); None if it is out of reach."""
+    # Eq. (6) solved for sigma_xi^2.
     square = alpha_r * n_samples * NORM2 / target - 1.0 + alpha_r * NORM2
     return math.sqrt(square) if square >= 0.0 else None
 
 
 def measurements_for(target: float, sigma_xi: float, n_samples: int, m: int) -> int | None:
     """Return the r in 1..m with the nearest SNR by eq. (6); None if it differs by over 10 %."""
+    # Eq. (6) solved for alpha_r.
     alpha_r = target * (1.0 + sigma_xi**2) / (NORM2 * (n_samples + target))
     r = min(max(round(alpha_r * m), 1), m)
     is_near = abs(attained_snr(r / m, sigma_xi, n_samples) / target - 1.0) <= _SNR_TOLERANCE
@@ -93,6 +95,7 @@ def share_sums(
     seed = int(rng.integers(2**63))
     for sizes in point.get("masks", "").split():
         m, r = map(int, sizes.split("/"))
+        # Masks are a function of seed and record number, so that they do not depend on shards.
         masks = {"n_measurements": r, "mask_seed": seed, "first_record": start}
         sums[f"masked_{m}_{r}"] = FeatureSums(frequencies[:, :m], **masks)
     for chunk in mixture.chunks(start, stop, dtype=np.float32):
@@ -145,6 +148,7 @@ class Sketching:
             return np.full((k, self._n_features), np.nan)
         rng, noise = self.streams.get("init"), self.streams.get("noise")
         frequencies = trial_frequencies(rng, self._n_features, n_drawn)[:, :m]
+        # The same order as in `share_sums`: frequencies first, then the seed of masks.
         seed = int(rng.integers(2**63))
         return decode(
             noisy(self._sketch(frequencies, n_measurements, seed), noise),
@@ -161,6 +165,7 @@ class Sketching:
         if not shared:
             sums = FeatureSums(frequencies, n_measurements=r, mask_seed=seed)
             return Sketch.from_feature_sums(sums.add(as_array(self.data.X)))
+        # Without masks every method uses the one full sketch, cut to its first m frequencies.
         kind = "full_" if r == m else f"masked_{m}_{r}_"
         state = {name: shared[kind + name][:m] for name in ("whole", "fraction")}
         state["n_samples"] = shared[f"{kind}n_samples"]
@@ -242,6 +247,7 @@ def kmeans_on_devices(
         if not others:
             return first
         each = laplace_noise(sketch.n_measurements, first.guarantee.relation, float(epsilon))
+        # Real and imaginary parts in turn, which the view below joins to complex numbers.
         parts = each.release(np.zeros((others, 2 * sketch.n_frequencies)), noise)
         sums = first.sums + parts.sum(axis=0).view(np.complex128)
         return replace(first, sums=sums, noise=replace(first.noise, n_parts=n_devices))

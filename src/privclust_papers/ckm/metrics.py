@@ -50,6 +50,7 @@ def evaluate_on_fresh_rows(data: TrialData, outputs: Mapping[str, np.ndarray]) -
     """
     mixture = data.X.mixture
     n = min(mixture.n_samples, _FRESH_ROWS)
+    # Another seed than that of the sketched rows, which `mixture_trial` used.
     seed = data.extra["seed"] ^ 1
     fresh = Rows(MixtureRows(n, mixture.centers, seed)).array
     _, best, _ = lloyd(fresh, mixture.centers, _MAX_UPDATES, 0.0)

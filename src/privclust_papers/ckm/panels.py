@@ -65,6 +65,7 @@ def statistics(
     values = long.groupby([*groups, "metric"], sort=False, dropna=False)["value"]
     table = values.agg(["count", "mean", "median", "std", "min", "max"])
     table = table.rename(columns={"count": "n"})
+    # After n, mean, median and std, before min and max.
     table.insert(4, "q25", values.quantile(0.25))
     table.insert(5, "q75", values.quantile(0.75))
     return table.reset_index()
@@ -119,6 +120,7 @@ def _band(part: pd.DataFrame, band: str) -> tuple[pd.Series, pd.Series]:
     """Return the limits of the shaded band; one trial has no standard deviation."""
     if band == "range":
         return part["min"], part["max"]
+    # The axis is logarithmic, and a lower end below 0 could not be drawn.
     return (part["median"] - part["std"]).clip(lower=0.1), part["median"] + part["std"]
 
 
@@ -199,6 +201,7 @@ def heat_bar(figure: FigureBase, image: ScalarMappable, axes: Sequence[Axes]) ->
 
 def _edges(centers: np.ndarray) -> np.ndarray:
     logs = np.log(centers)
+    # Cells end halfway between values on the logarithmic axes; a single one gets a width.
     steps = np.diff(logs) / 2.0 if len(logs) > 1 else np.array([0.5])
     middles = logs[:-1] + np.diff(logs) / 2.0
     return np.exp(np.r_[logs[0] - steps[0], middles, logs[-1] + steps[-1]])

@@ -152,6 +152,7 @@ def _problem(path: Path, error: Exception) -> str:
 def _matching(
     archive: _Place, files: Iterator[tuple[str, int, _Opener]], pattern: str
 ) -> Iterator[Member]:
+    # Group 1 is the whole match, so that groups of a pattern are numbered from 2 on.
     wanted = re.compile(rf"(?:^|/)({pattern})\Z")
     for name, size, opened in files:
         if match := wanted.search(name):
@@ -159,6 +160,7 @@ def _matching(
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, int, _Opener]]:
+    # The order of a folder's entries depends on its file system.
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             yield file.relative_to(folder).as_posix(), file.stat().st_size, partial(file.open, "rb")
@@ -178,6 +180,7 @@ def _of_zip(stream: IO[bytes]) -> Iterator[tuple[str, int, _Opener]]:
 
 
 def _read_into(place: np.ndarray, file: Any) -> None:
+    # `readinto` may return less than asked for, as decompressors do at the end of a block.
     left = memoryview(place.data)
     while left:
         n_read = file.readinto(left)

@@ -169,6 +169,7 @@ def _annotations(where: str, content: bytes) -> tuple[list[str], np.ndarray, np.
         corners = np.array(
             [[r.bbox_x1, r.bbox_y1, r.bbox_x2, r.bbox_y2] for r in records], dtype=np.float64
         )
+        # `class` is a keyword, which cannot follow a dot.
         y = np.array([int(record.__dict__["class"]) for record in records], dtype=np.int64) - 1
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         expected = "annotations may have fname, class and bbox_x1 to bbox_y2"

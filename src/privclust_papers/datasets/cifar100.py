@@ -97,6 +97,8 @@ def _from_binary(
             raise damaged(path, f"{split}.bin has not {count} images of each class")
         by_class = records[np.argsort(records[:, 1], kind="stable"), 2:]
         planes = by_class.reshape(N_CLASSES, count, 3, SIZE * SIZE)
+        # The file has one plane per colour; sheets, and all images here, have the colours of a
+        # pixel together.
         splits[split] = planes.transpose(0, 1, 3, 2).reshape(N_CLASSES, count, -1)
     return names, splits
 
@@ -140,6 +142,7 @@ def _tiles(path: str | os.PathLike[str], member: str, content: bytes, count: int
             f"{member} has {sheet.shape[1]} x {sheet.shape[0]} pixels; it must have "
             f"{count} tiles of {SIZE} x {SIZE}",
         )
+    # From (tile row, y, tile column, x, colour) to tiles in reading order.
     tiles = sheet.reshape(rows, SIZE, columns, SIZE, 3).transpose(0, 2, 1, 3, 4)
     return tiles.reshape(count, -1)
 

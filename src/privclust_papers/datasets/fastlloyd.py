@@ -70,6 +70,7 @@ def generate_g2(seed: int) -> dict[str, np.ndarray]:
     """Draw the g2 sets: 1,024 rows about 500 and 600 each, with standard deviation 50."""
     sets = {}
     for d in G2:
+        # A seed for each set, so that a set does not depend on the others.
         rng = np.random.default_rng([seed, d])
         draws = [rng.normal(mean, _G2_DEVIATION, (_G2_ROWS, d)) for mean in _G2_MEANS]
         sets[f"g2_{d}"] = np.vstack(draws)
@@ -81,6 +82,7 @@ def generate_scale(seed: int) -> dict[str, np.ndarray]:
     sets = {}
     for k, d in SCALE:
         rng = np.random.default_rng([seed, k, d])
+        # Cluster i has a share proportional to i. Rounded cumulative sums add up to all rows.
         sizes = np.diff(np.round(_SCALE_ROWS * np.cumsum(np.arange(k + 1)) / (k * (k + 1) / 2)))
         parts = []
         for size in sizes.astype(int):
@@ -96,9 +98,11 @@ def _read(path, files):
     for name, (file, d) in files.items():
         if file not in members:
             raise damaged(path, f"has no {file}")
+        # Empty lines in place of those with an x keep the line numbers of messages.
         lines = [b"" if b"x" in line else line for line in members[file].splitlines()]
         expected = f"{d} numbers, separated by blanks"
 
+        # `d=d` binds the number of this turn.
         def is_row(row, d=d):
             return len(row) == d and all(map(np.isfinite, row))
 

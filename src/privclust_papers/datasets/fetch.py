@@ -226,6 +226,7 @@ class _Fetching:
             try:
                 if source.kind == "mirror":
                     return self._from_mirror(source)
+                # Tested at the first address only: a file in the mirror needs no network.
                 if no_route is None:
                     urls = (s.location for s in sources if s.kind == "url")
                     no_route = unreachable(urls, self.timeout[0])
@@ -259,6 +260,7 @@ class _Fetching:
             raise _Unavailable(f"not in the mirror directory {self.mirror}") from None
         except (DataError, OSError) as error:
             is_disk = isinstance(error, OSError)
+            # An error at another path, such as a full disk, is no fault of the mirror.
             if is_disk and not Path(error.filename or "").is_relative_to(original):
                 raise
             raise DataError(
@@ -277,6 +279,7 @@ class _Fetching:
             try:
                 if source.record is not None:
                     md5 = published_md5(source.record, url.rpartition("/")[2], self.timeout)
+                    # A new attempt at the download does not ask for the checksum again.
                     source = replace(source, md5=md5, record=None)
                 return self._keep(source, lambda path: download(url, path, self.timeout))
             except requests.RequestException as error:
@@ -296,6 +299,7 @@ class _Fetching:
             obtain(temporary)
             sha256, size = _checksum(temporary), temporary.stat().st_size
             _verify(self.dataset, source, temporary, sha256)
+            # Before the new file gets its name: a receipt never stands next to another file.
             self._clear()
         kind = source.kind if source.part is None else "substitute"
         name, text, where = self.dataset.name, source.description, source.location
@@ -321,6 +325,7 @@ def _pack(folder: Path, path: Path) -> None:
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
+    # USTAR has no extended headers, whose content may differ between versions of Python.
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
         for name in sorted(files):
             file = files[name]
@@ -334,6 +339,7 @@ def _pack(folder: Path, path: Path) -> None:
 
 def _verify(dataset: Dataset, source: Source, path: Path, sha256: str) -> None:
     """Raise a DataError unless the checksum of the file or of its contents is as expected."""
+    # An MD5 decides only if no SHA-256 is known.
     if source.sha256 is None and source.md5 is not None:
         name, checksum, expected = "MD5", _checksum(path, "md5"), source.md5
     else:

@@ -99,6 +99,8 @@ def read_part(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             longitude, latitude, source = (archive[name] for name in ("lon", "lat", "source"))
         is_sampled = (source & _SAMPLE_BITS) > 0
+        # Points as complex numbers: `np.unique` sorts them by longitude, then latitude, and faster
+        # than rows.
         points = longitude[is_sampled] + 1j * latitude[is_sampled]
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise damaged(path, f"not a whole npz archive ({error})") from error
@@ -135,6 +137,7 @@ def _blocks(lines: Iterable[bytes], path: str | os.PathLike[str]) -> Iterator[np
     block: list[complex] = []
     for number, line in enumerate(lines, start=1):
         try:
+            # A wrong number of fields is a ValueError, too.
             _, _, latitude, longitude, _ = line.split(b"\t")
             block.append(complex(float(longitude), float(latitude)))
         except ValueError:

@@ -145,6 +145,7 @@ def parse_truth(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     motions = np.unique(s)
     if not np.array_equal(motions, np.arange(1, motions.size + 1)):
         raise damaged(name, f"s holds labels {motions.tolist()}, not all of 1..K")
+    # The third coordinate is 1 for all points (homogeneous coordinates).
     trajectories = x[:2].transpose(2, 0, 1).reshape(-1, x.shape[1])
     return np.ascontiguousarray(trajectories, dtype=np.float64), s.astype(np.int64) - 1
 
@@ -175,6 +176,7 @@ def pack(sequences: Iterable[Sequence], substitute: bool = False) -> dict[str, n
 def _truth_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
     """Return the files ``<name>/<name>_truth.mat`` of the folder with the most of them, by name."""
     trees: dict[str, dict[str, bytes]] = {}
+    # \2 is the folder's name: `members` has group 1 around the pattern.
     for member in members(path, r"(?:.*/)?([^/]+)/\2_truth\.mat"):
         folder, name, _ = f"/{member.name}".rsplit("/", 2)
         if name not in _EXCLUDED:
@@ -183,5 +185,6 @@ def _truth_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
         raise damaged(
             path, "holds no sequence (no <name>/<name>_truth.mat), so it is not Hopkins 155"
         )
+    # An archive may have a second, partial copy; of equal folders the first by name is read.
     tree = max(sorted(trees), key=lambda folder: len(trees[folder]))
     return dict(sorted(trees[tree].items()))

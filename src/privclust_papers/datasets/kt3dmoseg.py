@@ -81,6 +81,7 @@ def window_of(
         motions, counts = np.unique(labels[complete], return_counts=True)
         large = counts >= MIN_TRACKS
         found = int(large.sum()), int(counts[large].sum())
+        # Motions first, then tracks; of equal windows the earliest stays.
         if found > best:
             best, first = found, start
             kept = np.flatnonzero(complete & np.isin(labels, motions[large]))
@@ -107,6 +108,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
 
 def _all_reported(sequences: list[Sequence], substitute: bool = False) -> dict[str, np.ndarray]:
     arrays = pack(sequences, substitute)
+    # No parameter was tuned on these clips, so that all are reported.
     return arrays | {"split": np.full(len(sequences), b"report")}
 
 

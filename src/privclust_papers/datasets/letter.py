@@ -42,7 +42,7 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
     SHA-256 over the sorted lines ``"<letter>,<16 numbers>\\n"``.
     """
     rows = (_row(path, number, line) for number, line in _lines(path))
-    lines = sorted(f"{chr(row[0] + 65)},{','.join(map(str, row[1:]))}\n" for row in rows)
+    lines = sorted(f"{chr(row[0] + ord('A'))},{','.join(map(str, row[1:]))}\n" for row in rows)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 

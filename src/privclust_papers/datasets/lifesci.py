@@ -58,6 +58,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     group = rng.choice(len(_GROUP_SHARES), size=N_RECORDS, p=_GROUP_SHARES)
     centres = _GROUP_SPREAD * rng.standard_normal((len(_GROUP_SHARES), N_COMPONENTS - 1))
     others = centres[group] + rng.standard_normal((N_RECORDS, N_COMPONENTS - 1))
+    # Exact scales, whatever the drawn centres added to the variances.
     others *= _SCALES / others.std(axis=0)
     X = np.clip(np.column_stack([first, others - others.mean(axis=0)]), LOWER, UPPER)
     score = X[:, 1] - X[:, 2] + rng.standard_normal(N_RECORDS)

@@ -87,6 +87,7 @@ def generate_sequences(seed: int, noise: float = 0.3) -> list[Sequence]:
     640 x 480 image, >= 0; the default is about that of the benchmark.
     """
     check_real("noise", noise, inclusive=True)
+    # One stream for the sizes of each kind, and one for each scene.
     n_streams = sum(1 + kind.n_scenes for kind in _KINDS)
     streams = iter(np.random.SeedSequence(seed).spawn(n_streams))
     parts: list[Sequence] = []
@@ -106,6 +107,7 @@ def _sizes(kind: _Kind, rng: np.random.Generator) -> list[tuple[int, int]]:
     """Return numbers of points and frames of scenes: evenly spaced quantiles in random order."""
     from scipy.special import ndtri
 
+    # Quantiles in place of draws: with few scenes, drawn means would be far from the benchmark's.
     z = ndtri((np.arange(kind.n_scenes) + 0.5) / kind.n_scenes)
 
     def spread_out(mean: float, spread: float) -> np.ndarray:
@@ -125,6 +127,7 @@ def _scene(
     make = {"checkerboard": _checkerboard, "traffic": _traffic, "articulated": _articulated}
     bodies, camera = make[kind.family](counts, n_frames, rng)
     pixels = np.concatenate([_project(body, camera) for body in bodies], axis=2)
+    # The range of each image coordinate is centred, then shrunk into the image if too large.
     pixels -= (pixels.max(axis=(0, 2), keepdims=True) + pixels.min(axis=(0, 2), keepdims=True)) / 2
     excess = (np.abs(pixels) / _HALF_SIZE[:, None]).max() / _MARGIN
     pixels /= max(excess, 1.0)
@@ -187,6 +190,7 @@ def _articulated(counts: np.ndarray, n_frames: int, rng: np.random.Generator) ->
         anchor = points[rng.integers(len(points))]
         bend = _rotations(_smooth(n_frames, 3, rng.uniform(0.3, 0.8), rng))
         rotations = last.rotations @ bend
+        # The anchor of the new body is at the joint of the last one in every frame.
         translations = last.translations + last.rotations @ joint - rotations @ anchor
         bodies.append(_Body(points, rotations, translations))
     return bodies, _camera(n_frames, 0.0, 0.0, rng)
@@ -250,6 +254,7 @@ def _rotations(vectors: np.ndarray) -> np.ndarray:
     zero = np.zeros_like(x)
     cross = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3)
     sine = np.sinc(angle / np.pi)  # sin(angle) / angle
+    # (1 - cos a) / a^2 = sinc^2(a / 2) / 2, without the cancellation at small angles.
     half = np.sinc(angle / (2.0 * np.pi))
     return np.eye(3) + sine * cross + 0.5 * half**2 * (cross @ cross)
 
@@ -258,4 +263,5 @@ def _project(body: _Body, camera: _Body) -> np.ndarray:
     """Return coordinates (F, 2, n) of a body's points, in pixels from the image centre."""
     rotations = camera.rotations @ body.rotations
     shift = np.einsum("fij,fj->fi", camera.rotations, body.translations) + camera.translations
+    # An affine camera drops the depth and does not divide by it.
     return (rotations @ body.points.T + shift[:, :, None])[:, :2]

@@ -33,6 +33,7 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
         outcome[endpoint] = _connect(endpoint, seconds)
 
     threads = [
+        # Daemons: a name lookup cannot be stopped, and must not delay the end of the process.
         threading.Thread(target=connect, args=(endpoint,), daemon=True)
         for endpoint in set(endpoints.values())
     ]
@@ -42,6 +43,7 @@ def unreachable(urls: Iterable[str], seconds: float) -> dict[str, str]:
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     reasons = {
+        # A thread that has not ended has no entry.
         url: outcome.get(endpoint, _no_answer(endpoint[0], seconds))
         for url, endpoint in endpoints.items()
     }
@@ -102,6 +104,7 @@ def worth_retrying(error: Exception) -> bool:
     requests = require("requests", "downloads")
     if isinstance(error, requests.HTTPError):
         return error.response is not None and error.response.status_code >= 500
+    # Before the next test: SSLError and ConnectTimeout are also ConnectionErrors.
     if isinstance(error, requests.Timeout | requests.exceptions.SSLError):
         return False
     return isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError)

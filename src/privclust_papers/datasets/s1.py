@@ -39,6 +39,7 @@ def generate(seed: int) -> dict[str, np.ndarray]:
     """
     rng = np.random.default_rng(seed)
     centres = _apart(rng)
+    # Rounded up, then cut: the last cluster has a few points less.
     X = np.repeat(centres, -(-N_POINTS // N_CLUSTERS), axis=0)[:N_POINTS]
     return {"X": np.clip(X + _SPREAD * rng.standard_normal(X.shape), -1.0, 1.0)}
 
@@ -52,6 +53,7 @@ def _apart(rng: np.random.Generator) -> np.ndarray:
         n_drawn += 1
         if all(np.hypot(*(candidate - other)) >= _SEPARATION for other in centres):
             centres.append(candidate)
+        # The centres so far may leave no room for another one.
         elif n_drawn > 1000:
             centres, n_drawn = [], 0
     return np.array(centres)

@@ -101,6 +101,7 @@ def _person(n_images: int, rng: np.random.Generator) -> np.ndarray:
         frequency = rng.normal(scale=4.0, size=2)
         phase = frequency[0] * across + frequency[1] * down + rng.uniform(0.0, 2.0 * np.pi)
         wave = rng.normal(scale=_STEEPNESS / np.sqrt(_N_WAVES)) * np.cos(phase)
+        # The slope of a wave is proportional to its frequency; 4 is the frequencies' scale.
         slope_x += frequency[0] / 4.0 * wave
         slope_y += frequency[1] / 4.0 * wave
         albedo += rng.normal() * np.sin(phase)
@@ -114,6 +115,7 @@ def _person(n_images: int, rng: np.random.Generator) -> np.ndarray:
 
 def _directions(count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw unit vectors towards lights, uniform in a cap around the camera's axis."""
+    # Areas of a sphere between two heights are proportional to their difference (Archimedes).
     height = rng.uniform(np.cos(_WIDEST_LIGHT), 1.0, size=count)
     turn = rng.uniform(0.0, 2.0 * np.pi, size=count)
     radius = np.sqrt(1.0 - height**2)

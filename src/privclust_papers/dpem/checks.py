@@ -53,6 +53,7 @@ def _cdp_budget(mean_noise: str, setting: Setting, rng: np.random.Generator) -> 
     if mean_noise == "gaussian":
         c = math.sqrt(2.0 * math.log(1.25 / settings.mean_delta))  # below eq. (15)
         means = _mean_loss_of_normal_noise(share / c)
+    # In each iteration: the weights and K covariances are pure releases, K means have their noise.
     k = settings.n_components
     return settings.n_iter * ((k + 1) * worst + k * means) / setting["epsilon"] - 1.0
 
@@ -90,6 +91,7 @@ def _advanced_budget(setting: Setting, rng: np.random.Generator) -> float:
     losses = share * (2.0 * n_true - n)
 
     def spare(epsilon: float) -> float:
+        # The least delta at an epsilon: the mean of 1 - e^(epsilon - loss) over larger losses.
         failure = (probabilities * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()
         return setting["delta"] - float(failure)
 
@@ -102,6 +104,7 @@ def _failure_jointly(setting: Setting, rng: np.random.Generator) -> float:
     k, d = setting["n_components"], setting["n_features"]
     rows, weights = _neighbours(rng, d, k)
     change = weights[0][..., None] * rows[0][:, None] - weights[1][..., None] * rows[1][:, None]
+    # The factor 1 / N_k is on both sides and left out.
     return float(np.sqrt((change**2).sum(axis=(1, 2))).max()) / 2.0 - 1.0
 
 
@@ -112,6 +115,7 @@ def _mean_loss(setting: Setting, rng: np.random.Generator) -> float:
     """
     epsilon = setting["epsilon"]
     p = np.append(rng.random(_DRAWS), _randomised_response(epsilon)[0])
+    # The extreme probabilities of a neighbour: both outcomes' ratios stay within e^eps'.
     far = np.minimum(p * math.exp(epsilon), 1.0 - (1.0 - p) * math.exp(-epsilon))
     near = np.maximum(p * math.exp(-epsilon), 1.0 - (1.0 - p) * math.exp(epsilon))
     pairs = [np.stack([ends, 1.0 - ends], axis=-1) for ends in (far, near)]
@@ -139,6 +143,7 @@ def _neighbours(
     rng: np.random.Generator, d: int, k: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     def rows() -> np.ndarray:
+        # Rows at which bounds are attained (the largest l1 norm, axes, the origin), and any others.
         signs = rng.choice([-1.0, 1.0], size=(_DRAWS, d)) / math.sqrt(d)
         axes = np.eye(d)[rng.integers(d, size=_DRAWS)] * rng.choice([-1.0, 1.0], size=(_DRAWS, 1))
         free = rng.normal(size=(_DRAWS, d))

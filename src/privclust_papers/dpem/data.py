@@ -105,6 +105,7 @@ def fit_mixture(
     ``means`` and ``covariances``, with starts along the first axis, and, if the method has them,
     ``floors`` (starts, 3): rates of floored weights, means and covariances.
     """
+    # One generator for all starts: each fit continues the stream of noise.
     rng, noise = streams.get("init"), random_state_for(estimator, streams.get("noise"))
     k, d = params.get("n_components", data.extra.get("n_clusters", 1)), data.X.shape[1]
     offered = _spherical_start(params.get("covariance_type", "full"), k, d)
@@ -132,6 +133,7 @@ def best_of_starts(
     on the choice.
     """
     tried = replace(data, extra={**data.extra, "n_starts": n_tried})
+    # A common start of the trial would make all tries equal. The dictionary is a copy.
     tried.extra.pop("start", None)
     outputs = fit_mixture(GaussianMixtureEM, params, tried, streams)
     fits = zip(*(outputs[name] for name in ("weights", "means", "covariances")), strict=True)
@@ -142,6 +144,8 @@ def best_of_starts(
 
 
 def _spherical_start(covariance_type: str, k: int, d: int) -> dict[str, np.ndarray]:
+    # Uniform rows in the unit ball have variance 1 / (d + 2) in each coordinate; a k-th of its
+    # volume has radius k^(-1/d).
     variance = k ** (-2.0 / d) / (d + 2.0)
     shape = {"spherical": 1.0, "full": np.eye(d)}[covariance_type]
     covariances = np.stack([variance * shape] * k)

@@ -194,8 +194,10 @@ def _crossing(gap: pd.Series) -> float:
     last = far[-1]
     if last + 1 == len(gap):
         return float("nan")
+    # The crossing lies between the last point above the threshold and the next one.
     n0, n1 = np.log(gap.index[last : last + 2])
     above, below = (gap.iloc[last : last + 2] / _NEAR_EM).to_numpy()
+    # Decades from the point above down to the threshold; below it the axis is linear.
     way = math.log10(above)
     return float(np.exp(n0 + (n1 - n0) * way / (way + _LINEAR_PART * (1.0 - below))))
 

@@ -69,6 +69,7 @@ def map_points(
     spreads, labels = np.repeat(extents, counts), np.repeat(categories, counts)
     points = centers + spreads[:, None] * rng.standard_normal(centers.shape)
     order = rng.permutation(len(points))
+    # The far people are the last of `places`, before the permutation.
     return points[order], labels[order], np.flatnonzero(order >= len(points) - n_copies)
 
 
@@ -81,12 +82,14 @@ def to_unit_ball(points: ArrayLike, center: ArrayLike, radius: float) -> np.ndar
     points, center = np.asarray(points, dtype=float), np.asarray(center, dtype=float)
     scaled = (points - center) / radius
     norms = np.linalg.norm(scaled, axis=1)
+    # Negated, so that NaN counts as outside.
     outside = np.flatnonzero(~(norms <= 1 + _NORM_TOLERANCE))
     if len(outside):
         raise ValueError(
             f"all points must be within radius {radius:g} of the center {center.tolist()}, got "
             f"{points[outside[0]].tolist()} in row {outside[0]}"
         )
+    # Norms above 1 by rounding would be clipped, or refused, by the methods.
     return scaled / np.maximum(norms, 1.0)[:, None]
 
 

@@ -85,7 +85,9 @@ def follow_exact_chain(
     """
     n_sweeps, is_best = data.extra["n_sweeps"], init == "optimum"
     start = circle_optimum(data.X)[0] if is_best else init
+    # With a fixed order, the distance would measure how labels are exchanged, which means nothing.
     curve = total_variation_curve(data.X, epsilon, n_sweeps, start, is_ordered=not is_best)
+    # Ten per digit of the number of sweeps; rounded, the first ones coincide.
     sweeps = np.unique(np.geomspace(1, n_sweeps, 10 * len(str(n_sweeps))).round().astype(int))
     return {"sweep": sweeps, "total_variation": curve[sweeps - 1]}
 

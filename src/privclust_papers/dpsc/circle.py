@@ -26,6 +26,7 @@ def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     """
     X = np.asarray(X, dtype=np.float64)
     largest = np.abs(X).max() or 1.0
+    # Squares of very small or large rows would leave the range of floats.
     unit = X / largest
     squares = (unit**2).sum(axis=1)
     # rho^2 e^(2it), without the angle
@@ -35,6 +36,7 @@ def circle_optimum(X: ArrayLike) -> tuple[np.ndarray, float]:
     first, last = _best_arc(sums)
     arc = sums[last] - sums[first]
     lines = np.stack([_line(arc), _line(sums[-1] - arc)])
+    # The cost from the lines, not from h: a difference of two large sums would lose its digits.
     lost = np.maximum(squares - ((unit @ lines.T) ** 2).max(axis=1), 0.0)
     return lines[:, :, None], float(lost.mean() * largest**2)
 
@@ -75,6 +77,7 @@ def circle_instability(n_points: int) -> tuple[np.ndarray, dict[str, np.ndarray]
 
 def _best_arc(sums):
     """Return begin and end of the arc that maximises the total h of arc and complement."""
+    # Entry (i, j) is the sum over points i to j - 1 in order of their angles.
     arcs = sums[None, :] - sums[:-1, None]
     masses = np.abs(arcs) + np.abs(sums[-1] - arcs)
     masses[np.tri(*masses.shape, -1, dtype=bool)] = -np.inf  # ends before its begin
@@ -82,5 +85,6 @@ def _best_arc(sums):
 
 
 def _line(doubled):
+    # The best line has the direction of the sum of doubled angles.
     half = np.angle(doubled) / 2.0
     return np.array([np.cos(half), np.sin(half)])

@@ -80,6 +80,7 @@ def yale_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dataset
     X /= {"unit": norms, "largest": norms.max()}[point.get("rows", "unit")]
     X += point.get("noise", 0.0) * rng.standard_normal(X.shape)
     persons = X.reshape(n_people, n_each, -1)
+    # Right singular vectors without centring: the best linear subspace, not the affine one.
     truth = np.linalg.svd(persons, full_matrices=False)[2][:, :q].transpose(0, 2, 1).copy()
     labels = np.repeat(np.arange(n_people), n_each)
     return TrialData(X, labels, dataset["source"], extra=_extra(point, truth))
@@ -173,6 +174,7 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
         seed = int(noise.integers(2**31))
         params["base"] = SOLVERS[params["base"]](data.extra["n_clusters"], random_state=seed)
     init = params.get("init")
+    # "random" is the sampler's own start and passes unchanged.
     if isinstance(init, str) and init in STARTS:
         params["init"] = data.extra["shared"][init]
     elif isinstance(init, str) and init in PRIVATE_STARTS:
@@ -197,6 +199,7 @@ def epsilon_of_share(epsilon: float, delta: float, share: float) -> float:
 
     Shares are of the squared ratio of sensitivity and standard deviation, and add up.
     """
+    # `gaussian_share` is the ratio itself, so that a share of its square is the root here.
     target = math.sqrt(share) * gaussian_share(epsilon, delta)
     return float(brentq(lambda e: gaussian_share(e, delta) - target, 1e-3 * epsilon, epsilon))
 

@@ -85,7 +85,9 @@ def _first_labels(X, epsilon, init):
     if isinstance(init, str):
         exponents = _exponents(X, epsilon)
         parts = [_label_probabilities(exponents, pairs).sum(axis=0) for pairs in _pairs(exponents)]
+        # Two independent uniform lines: every pair of angles has the same probability.
         return np.sum(parts, axis=0) / exponents.shape[1] ** 2
+    # Eq. (11): labels given subspaces. Residuals are squared norms less (u' x)^2.
     chances = softmax(-0.5 * epsilon * residuals(X, np.asarray(init, dtype=np.float64)), axis=1)
     return chances[np.arange(len(X)), labels_of_states(len(X))].prod(axis=1)
 
@@ -127,5 +129,6 @@ def _stationary(X, epsilon):
         moments = np.einsum("si,ia,ib->sab", mine, X, X)
         values = np.linalg.eigvalsh(moments)
         rho = 0.25 * epsilon * (values[:, 1] - values[:, 0])
+        # `ive` is the Bessel function times e^-rho, which does not overflow.
         logs += 0.25 * epsilon * values.sum(axis=1) + np.log(ive(0, rho)) + rho
     return np.exp(logs - logsumexp(logs))

@@ -347,7 +347,8 @@ def _usual_budgets(
         mean_curves(axis, here, "epsilon", [*methods, *own], results.styles, is_log=True)
         axis.axhline(random, **_GREY, zorder=0)
         rows = here[here["method"].isin([*methods, *own])]
-        ends = rows["mean"] ** 2 / (rows["mean"] + half_width(rows["se"], rows["n"]))  # of bands
+        # Lower ends of bands that are symmetric on the logarithmic axis, as in `mean_curves`.
+        ends = rows["mean"] ** 2 / (rows["mean"] + half_width(rows["se"], rows["n"]))
         lowest = ends.fillna(rows["mean"])
         axis.set(yscale="log", xlim=(low, high))
         axis.set_ylim(0.8 * min([random, *lowest]), 1.3 * random)

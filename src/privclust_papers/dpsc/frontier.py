@@ -32,6 +32,7 @@ def fit_frontier(
     if "epsilon" in params:
         outputs["epsilon"] = np.float64(params["epsilon"])
     if hasattr(model, "errors_"):
+        # Squared errors of the subspaces add up, as in eq. (2).
         outputs["stated"] = np.float64(np.linalg.norm(model.errors_))
         outputs["last_round"] = np.float64(model.has_last_round_)
     return outputs

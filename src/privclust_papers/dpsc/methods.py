@@ -42,8 +42,10 @@ class AnnealedGibbs(GibbsSubspaceClustering):
         for epsilon in np.geomspace(lowest, self.epsilon, _STAGES):
             stage = {"epsilon": float(epsilon), "n_sweeps": stage_sweeps, "n_kept": 0, "init": init}
             init = self._chain(stage, rng).fit(X).subspaces_
+        # The kept samples are the last ones and must all be drawn at the full epsilon.
         left = max(self.n_kept, 1, self.n_sweeps - _STAGES * stage_sweeps)
         model = self._chain({"n_sweeps": left, "init": init}, rng).fit(X)
+        # Fitted attributes end in an underscore; parameters stay those of the whole chain.
         vars(self).update({name: value for name, value in vars(model).items() if name[-1] == "_"})
         return self
 

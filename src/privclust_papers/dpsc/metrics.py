@@ -83,6 +83,7 @@ def evaluate_chain(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[s
         np.array([subspace_cost(data.X, sample) for sample in chain]) for chain in (bases, other)
     )
     distance = [wasserstein_distance(sample, data.extra["truth"]) for sample in bases]
+    # The reference method is evaluated against its own outputs.
     is_reference = np.array_equal(bases, other)
     halves = _halves(cost[late])
     if not is_reference:
@@ -122,6 +123,7 @@ def potential_scale_reduction(chains: np.ndarray) -> float:
 
 def _halves(values: np.ndarray) -> list[np.ndarray]:
     half = len(values) // 2
+    # Of an odd number the first value is left out, so that both halves have the same length.
     return [values[-2 * half : -half], values[-half:]]
 
 

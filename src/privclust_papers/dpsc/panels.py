@@ -15,6 +15,7 @@ from privclust_papers.report.drawing.style import MARKERS
 
 def epsilon_colors(epsilons: Sequence[float]) -> dict[float, object]:
     """Return a colour for each epsilon, darker for less privacy."""
+    # The lightest part of the map is hard to see on white.
     shades = mpl.colormaps["viridis_r"](np.linspace(0.12, 1.0, len(epsilons)))
     return {epsilon: tuple(shade) for epsilon, shade in zip(sorted(epsilons), shades, strict=True)}
 

@@ -70,8 +70,10 @@ def candidate_lines(
         X = _rows(angles, noise)
         best, cost = circle_optimum(X)
         phi2, bound = _constants(X, cost)
+        # Rows that are drawn w times have w times the cost: squared norms are weighted.
         drawn = np.sqrt(weights / weights.mean())[:, None] * X
         lines, least = (best, cost) if n_draws is None else circle_optimum(drawn)
+        # Lemma 3.3: the factor of the least cost must be below (1 - 802 phi^2) / (800 phi^2).
         limit = _BELOW_LIMIT * (1.0 - 802.0 * phi2) / (800.0 * phi2)
         lines = _turned(drawn, lines, least, limit if slack == "limit" else 1.0 + slack)
         if is_refitted:
@@ -131,6 +133,7 @@ def _constants(X: np.ndarray, cost: float) -> tuple[float, float]:
     phi2, psi, eta = cost / single, single - cost, cost
     if phi2 >= _LARGEST_PHI2 or psi <= eta:
         raise ConfigError("n_samples: the rows are not well separated, as Lemma 3.3 asks")
+    # Eq. (7); the second root is that of k = 2.
     bound = 600.0 * math.sqrt(2.0) * phi2 * math.sqrt(2.0) / ((1.0 - 150.0 * phi2) * (psi - eta))
     return phi2, bound
 

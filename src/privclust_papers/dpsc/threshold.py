@@ -64,6 +64,7 @@ def evaluate_threshold(data: TrialData, outputs: Mapping[str, np.ndarray]) -> di
     ``mismatch``: 0 if components are exactly the clusters, else 1. ``distance``: Wasserstein
     distance, eq. (2); NaN if the numbers of components and subspaces differ.
     """
+    # Two partitions are equal if each component meets one cluster and each cluster one component.
     pairs = np.unique(np.stack([outputs["labels"], data.y]), axis=1).shape[1]
     n_found, truth = len(outputs["bases"]), data.extra["truth"]
     is_exact = n_found == pairs == len(np.unique(data.y))

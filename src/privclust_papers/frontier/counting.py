@@ -65,6 +65,7 @@ def fit_auto(
         warnings.simplefilter("ignore")
         model = construct(estimator, params, **COMPLETE, **offered).fit(data.X)
     count = model.cluster_count_
+    # Without a warning, no true number can be above the limit.
     most = math.inf if not count.hidden() else max(count.most_told, count.n_clusters)
     return {"n_clusters": np.array(model.n_clusters_), "most_told": np.array(float(most))}
 
@@ -97,6 +98,7 @@ def _panel(axis: Axes, table: pd.DataFrame) -> None:
     fewest = table["n_samples"].min()
     for i, ((d, n), rows) in enumerate(table.groupby(AXES[1:-1], sort=True)):
         rows = rows.sort_values("epsilon")
+        # Lines side by side, 4 % apart on the logarithmic axis, so that none hides another.
         place = rows["epsilon"] * 1.04 ** (i - 1.5)
         axis.plot(place, rows["mean"], **line_of_sizes(i, d, n, fewest))
     axis.set(xscale="log", ylim=(-0.05, 1.05))

@@ -73,6 +73,8 @@ def archived_trial(point: Point, trial: int, streams: TrialStreams, dataset: Dat
 
 def _trial(X, k, box, scaling, source):
     """Return a trial on scaled rows, or on rows with public bounds."""
+    # The unit of losses is that of the table's authors in both scalings, so that losses are
+    # comparable.
     centered = X - X.mean(axis=0)
     scale = float(np.linalg.norm(centered, axis=1).max())
     if scaling == "data":
@@ -105,6 +107,7 @@ def fit_budgets(
             fits.append(
                 construct(estimator, params, **COMPLETE, **offered).fit(data.X).cluster_centers_
             )
+    # A class without epsilon is fitted once and counts at each budget.
     return {"centers": np.array(fits if len(fits) > 1 else fits * len(EPSILONS))}
 
 

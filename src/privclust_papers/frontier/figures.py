@@ -24,6 +24,7 @@ _COLOUR_OF = dict(zip(PRIVATE, _COLOURS, strict=True))
 def scores(results: Results) -> Drawing:
     """Scores relative to Lloyd's k-means, printed and reproduced, with a line per data set."""
     trials = pd.concat(results.trials.values(), ignore_index=True)
+    # The points of Letter Recognition have no axis ``set``.
     trials = trials.assign(set=trials["set"].fillna("letter") if "set" in trials else "letter")
     table = statistics({results.target: trials}, ["set"], ["score"])
     table["half_width"] = half_width(table["se"], table["n"])

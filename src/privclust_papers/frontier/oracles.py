@@ -57,6 +57,7 @@ class _Oracle:
         noise = round_noise(self.neighbours, self.epsilon, self.delta, share)
         radius = np.full(len(centers), radius_of_cluster(spread + unknown, X.shape[1]))
         released = release_round(X, labels, centers, radius, noise, source)
+        # `sums` are in units of the radius, and the divisor is the exact number of rows.
         unit = (radius / np.bincount(labels, minlength=len(centers)))[:, None]
         return unit * released.sums, (noise.sigma * unit) ** 2
 
@@ -79,6 +80,8 @@ class LabelsKnown(_Oracle):
             for _ in range(n_rounds):
                 how = spread, unknown, 1.0 / n_rounds, source
                 moves, noise = self._round(X, labels, centers, *how)
+                # Linear shrinkage by known variances: the least mean squared error. What is left
+                # unknown has the variance unknown noise / (unknown + noise), which is kept noise.
                 kept = unknown / (unknown + noise)
                 centers, unknown = centers + kept * moves, float((kept * noise).mean())
             tried.append(centers)

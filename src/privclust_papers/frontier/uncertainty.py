@@ -66,6 +66,7 @@ def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Non
 
     X = drawn(n)
 
+    # A second call would continue the generator and draw another population.
     @functools.cache
     def truth():
         return _truth(drawn(_POPULATION), means, rng)
@@ -76,6 +77,7 @@ def clusters_trial(point: Point, trial: int, streams: TrialStreams, dataset: Non
 
 def _truth(population, means, rng):
     few, k = population[:_FEW], len(means)
+    # The generating means are a good start, but not always that of the least inertia.
     starts = [means, *(plus_plus(few, k, rng) for _ in range(_STARTS))]
     best = min((lloyd(few, start, 100, 1e-6) for start in starts), key=lambda run: run[1])[0]
     centers, inertia, _ = lloyd(population, best, 300, 1e-7)
@@ -117,6 +119,7 @@ def evaluate_errors(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict[
     clusters, ``unreliable`` their share.
     """
     truth = data.extra["truth"]()
+    # Clusters have no order: they are matched by the least total distance.
     own, true = linear_sum_assignment(cdist(outputs["centers"], truth["centers"]))
     is_reliable = outputs["is_reliable"][own]
     away = np.abs(outputs["centers"][own] - truth["centers"][true])
@@ -179,6 +182,7 @@ def draw_by_clusters(
 
 def line_of_sizes(i: int, d: int, n: int, fewest: int) -> dict[str, Any]:
     """Return style and label of the i-th line, for d features and n rows."""
+    # Lines come in pairs of few and many rows, which share a colour.
     color, marker = PALETTE[i // 2 % len(PALETTE)], _MARKERS[i // 2 % len(_MARKERS)]
     look = {"marker": marker, "color": color, "markersize": 5, "linewidth": 1.0}
     if n == fewest:

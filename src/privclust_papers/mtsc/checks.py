@@ -160,7 +160,9 @@ def _from_ideal_start(model: Any, data: TrialData) -> Solution:
     """Run the descent of a fitted MTSC from variances of 1 within subspaces and about 0 between."""
     n = len(data.X)
     penalty = model.weight_penalty * n
+    # Only the last nu: annealing would leave the ideal start.
     schedule = Schedule(model.noise_history_[-1:], penalty, max_iter=model.max_iter, tol=model.tol)
+    # The scale that MTSC gives samples before its descent: a mean squared norm of 1.
     X = data.X.T * np.sqrt(n) / np.linalg.norm(data.X)
     return solve(X, schedule, np.where(data.y[:, None] == data.y, 1.0, _UNUSED))
 
@@ -168,6 +170,7 @@ def _from_ideal_start(model: Any, data: TrialData) -> Solution:
 def _shape_interaction(fitted: Fitter, data: TrialData, rng: np.random.Generator) -> float:
     """Relative distance of Z from V V', the noise-free solution of LRR and LSR (Section 2)."""
     _, values, basis = np.linalg.svd(data.X.T, full_matrices=False)
+    # Data have a lower rank than dimensions; the other singular vectors are arbitrary.
     basis = basis[values > 1e-10 * values[0]]
     return _relative_change(basis.T @ basis, fitted(data.X).coefficients_)
 
@@ -178,6 +181,7 @@ def _objective_increase(fitted: Fitter, data: TrialData, rng: np.random.Generato
     if not hasattr(model, "objective_history_"):
         return float("nan")
     same = np.diff(model.noise_history_) == 0.0
+    # When nu changes, so does the objective, and its values are not comparable.
     rises = np.diff(model.objective_history_)[same]
     return float(max(rises.max(), 0.0) / np.abs(model.objective_history_).max())
 

@@ -90,6 +90,7 @@ def fit_segmentation(
     outputs = {"labels": np.asarray(model.labels_, dtype=np.int32)}
     if hasattr(model, "coefficients_"):
         Z = np.asarray(model.coefficients_)
+        # A generator of its own: the stream itself would repeat the numbers of the fit.
         rng = np.random.default_rng(streams.get("init").integers(2**63))
         labels = spectral_clustering(unit_column_affinity(Z), data.n_clusters, rng)
         outputs["labels_unit_columns"] = labels.astype(np.int32)

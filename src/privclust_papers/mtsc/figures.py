@@ -74,6 +74,7 @@ def fig1(results: Results) -> Drawing:
         axes = figure.subplots(3, 3, sharey="row")
         for row, (metric, metric_name, ends) in enumerate(_METRICS):
             for column, (axis, values, fixed) in enumerate(_SWEEPS):
+                # The paper's letters: its panels (a) to (c) are read as l2 and as l1 errors.
                 panel = "abcabcdef"[3 * row + column]
                 part = summary[(summary["metric"] == metric) & summary[axis].isin(values)]
                 part = part[(part[list(fixed)] == pd.Series(fixed)).all(axis=1)]
@@ -127,6 +128,7 @@ def fig2(results: Results) -> Drawing:
 def printed_table(results: Results) -> Drawing:
     """Tables 1 to 3: printed and reproduced numbers, with 95 % intervals of the latter."""
     printed = results.printed[results.printed["target"] == results.target]
+    # A user's methods get the rows of any one method, without printed values.
     head = printed[printed["method"] == printed["method"].iloc[0]]
     unprinted = [head.assign(method=method, value="nan") for method in results.own]
     printed = pd.concat([printed, *unprinted], ignore_index=True)
@@ -199,6 +201,7 @@ def sequences(results: Results) -> Drawing:
                 part = 100.0 * wide.loc[[n_motions]]
                 look = {"color": COLOURS[color], "label": f"{n_motions} motions ({len(part)})"}
                 axis.plot(part["ssc"], part[_TOP_METHOD], marker, markersize=4, alpha=0.6, **look)
+            # In per cent, with a margin of 5 %; 1 if all errors are 0.
             largest = 105.0 * float(np.nanmax(wide[["ssc", _TOP_METHOD]].to_numpy())) or 1.0
             axis.axline((0.0, 0.0), slope=1.0, color="#000000", linewidth=0.8)
             axis.set(xlim=(-0.04 * largest, largest), ylim=(-0.04 * largest, largest))
@@ -327,6 +330,7 @@ def _beside(
     kind, rows = DIFFERENCES.get(kinds.get(metric, ""), ""), {}
     for label in wide.columns.difference([base]):
         more = (wide[label] - wide[base]).dropna()
+        # Trials without a value of one of the two methods were dropped.
         paired = scenes if scenes is None else scenes.loc[more.index]
         low, high = interval(more, "mean", paired, kind)
         rows[label] = (more.mean(), low, high, int((more < 0.0).sum()))

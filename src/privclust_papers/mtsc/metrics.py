@@ -49,10 +49,12 @@ def connectivity(Z: np.ndarray, y: np.ndarray) -> float:
         members = y == cluster
         block = affinity[np.ix_(members, members)]
         degrees = block.sum(axis=0)
+        # A single point, or one without links, makes a cluster disconnected.
         if len(block) < 2 or not degrees.all():
             values.append(0.0)
             continue
         normalised = block / np.sqrt(degrees)[:, None] / np.sqrt(degrees)
+        # Eigenvalues of the Laplacian are 1 minus those of the normalised affinity.
         values.append(max(1.0 - float(np.linalg.eigvalsh(normalised)[-2]), 0.0))
     return float(np.mean(values))
 

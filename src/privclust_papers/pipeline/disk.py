@@ -19,11 +19,13 @@ def check_writable(*folders: str) -> None:
     """Raise a DiskError for folders that can be neither written nor created."""
     closed = []
     for folder in folders:
+        # A folder that is missing is created in the nearest existing one.
         while not os.path.isdir(folder):
             folder = os.path.dirname(folder) or "."
         if not os.access(folder, os.W_OK | os.X_OK):
             closed.append(folder)
     if closed:
+        # `os.access` gives the same answer for both reasons.
         is_read_only = os.statvfs(closed[0]).f_flag & os.ST_RDONLY
         reason = "Read-only file system" if is_read_only else "Permission denied"
         names = ["the project's folder" if name == "." else name for name in closed]

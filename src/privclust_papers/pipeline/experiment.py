@@ -117,9 +117,11 @@ class Experiment:
         sweeps: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {}
         for point in self.points:
             shared = {axis: value for axis, value in point.items() if axis not in self.swept}
+            # Points of an instance need not follow each other in the grid.
             _, sweep = sweeps.setdefault(canonical_json(shared), (shared, []))
             sweep.append({axis: point[axis] for axis in self.swept})
         blocks: list[list[Instance]] = []
+        # The first instance begins a block, as if one before it were full.
         n_tasks = self.block
         for (shared, sweep), trial in itertools.product(sweeps.values(), self.trials):
             if n_tasks >= self.block:
@@ -186,10 +188,12 @@ def expand_grid(grid: list[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     """
     points: dict[str, dict[str, Any]] = {}
     for part in grid:
+        # By name: the order of keys in a config file must not change the order of tasks.
         names = sorted(part)
         axes = [part[name] if isinstance(part[name], list) else [part[name]] for name in names]
         for values in itertools.product(*axes):
             point = dict(zip(names, values, strict=True))
+            # Two grids may overlap; the first point of equal ones keeps its place.
             points.setdefault(canonical_json(point), point)
     return tuple(points.values())
 

@@ -47,6 +47,7 @@ def start(snakemake):
 
     def explain(kind, error, trace):
         if issubclass(kind, EXPECTED):
+            # One line, whatever line breaks a parser put into its message.
             log.error("%s", " ".join(str(error).split()))
         elif issubclass(kind, OSError) and error.errno in OF_THE_DISK:
             outputs = [error.filename] if error.filename else snakemake.output
@@ -70,6 +71,7 @@ def start(snakemake):
     of_warnings.addFilter(_once())
     # No garbage collection of objects that end with the process.
     atexit.register(gc.freeze)
+    # The time until here is that of the script's imports.
     atexit.register(_record_cost, snakemake, _cpu_seconds())
     return log
 
@@ -94,6 +96,7 @@ def _cpu_seconds():
 def _record_cost(snakemake, startup_cpu_s):
     """Append the kernel's counts to the log: benchmark files have samples, 30 s apart."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    # `ru_maxrss` is in bytes on macOS and in kibibytes on Linux; `ru_oublock` has blocks of 512.
     unit = 1 if sys.platform == "darwin" else 1024
     cost = {
         "cpu_s": round(_cpu_seconds(), 3),

@@ -55,6 +55,7 @@ class Jobs:
     def wildcard_constraints(self) -> dict[str, str]:
         """Return regular expressions for the values of wildcards."""
         plan = self.plan
+        # Names are listed, so that a wildcard never matches a part of another name.
         names = {
             "effort": [plan.effort],
             "dataset": plan.datasets,
@@ -73,6 +74,7 @@ class Jobs:
         """Return the memory of a job in MB, doubled at each new attempt."""
         experiment = self.plan.experiments.get(getattr(wildcards, "experiment", None))
         features = self.plan.features.get(getattr(wildcards, "features", None))
+        # Extraction of features holds the images of its data set in memory.
         name = features.dataset if features else getattr(wildcards, "dataset", None)
         reads = experiment or self.plan.datasets.get(name)
         return ((reads and reads.memory_mb) or MEMORY_MB) * 2 ** (attempt - 1)
@@ -363,6 +365,7 @@ class Jobs:
         for name in experiments:
             drawn = self.drawings(t for t in targets if name in self.plan.targets[t].experiments)
             is_later_there = False
+            # Backwards: once a file exists, everything missing before it is a gap.
             for stage in reversed([*self._stages(name), drawn, *([file] for file in last)]):
                 missing = [file for file in stage if not os.path.exists(file)]
                 if is_later_there:

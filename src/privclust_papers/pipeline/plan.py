@@ -254,6 +254,7 @@ def styles_in(
     """
     uses: dict[str, Mapping[str, Any]] = {}
     for experiment in experiments:
+        # The right operand wins, so that entries of earlier experiments stay.
         uses = document["experiments"][experiment]["methods"] | uses
     return tuple(
         (name, {key: said[key] for key in _STYLE if key in said})

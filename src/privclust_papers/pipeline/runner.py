@@ -144,6 +144,7 @@ def merge_shards(shards: Iterable[Arrays]) -> dict[str, np.ndarray]:
         if shape != first:
             raise ValueError(f"shard {number}: got arrays {shape}; shard 0 has {first}")
         for name in merged:
+            # Not in place: the first shard's arrays belong to the caller.
             merged[name] = merged[name] + arrays[name]
     return merged
 
@@ -211,6 +212,7 @@ def _fit_method(
     point, trial, sweep = instance
     fit = load_object(spec["fit"]) if spec["fit"] else None
     estimator = load_object(method["estimator"])
+    # An axis fixed by `params` is no axis of this method: its fit is the same at all values.
     free = signature_of(estimator).parameters.keys() - method["params"]
     results: dict[str, Arrays] = {}
     start = time.process_time()
@@ -219,9 +221,11 @@ def _fit_method(
         accepted = {axis: value for axis, value in swept.items() if axis in free}
         key = canonical_json(accepted)
         if key not in results:
+            # Only accepted axes are in the key of the noise, so that equal fits have equal noise.
             streams = TrialStreams({**spec, "method": method}, {**point, **accepted}, trial)
             params = {**method["params"], **accepted}
             results[key] = run_method(fit, estimator, params, data, streams)
+        # The clock stops during `yield`, while other code uses the result.
         cpu_seconds[method["name"]] += time.process_time() - start
         yield method["name"], results[key]
         start = time.process_time()
@@ -240,6 +244,7 @@ def run_method(
     try:
         return fit(estimator, params, data, streams)
     except AttributeError as error:
+        # An AttributeError of another object is a fault of the code, not of the class.
         if not isinstance(error.obj, estimator):
             raise
         name = f"{estimator.__module__}.{estimator.__qualname__}"

@@ -42,9 +42,11 @@ def generator(
     """
     if stream not in STREAMS:
         raise ValueError(f"stream: got {stream!r}; it must be one of {', '.join(STREAMS)}")
+    # A forgotten method would give all methods the same noise.
     if (stream == "noise") != (method is not None):
         raise ValueError(f"stream {stream!r}: a method belongs to 'noise', and to no other stream")
     key = canonical_json([paper, experiment, dict(point), int(trial), stream, method])
+    # Little-endian on every machine: a spawn key takes words of 32 bits.
     words = np.frombuffer(hashlib.sha256(key.encode()).digest(), dtype="<u4")
     sequence = np.random.SeedSequence(base, spawn_key=tuple(int(word) for word in words))
     return np.random.Generator(np.random.PCG64DXSM(sequence))

@@ -53,6 +53,7 @@ def _files_of(modules: frozenset[str], folder: Path) -> tuple[str, ...]:
 def _defining_module(path: str) -> str:
     """Return the module that defines the object of a dotted path."""
     parts = path.split(".")
+    # The longest prefix that is a module; what follows is a name in it.
     for end in range(len(parts), 0, -1):
         module = ".".join(parts[:end])
         if _find(module) is None:
@@ -69,6 +70,7 @@ def _follow(module: str, name: str) -> str:
             submodule = f"{imported}.{names[name]}"
             if _find(submodule) is not None:
                 return submodule
+            # A package may import a name from itself, which would never end.
             return _follow(imported, names[name]) if imported != module else module
     if module.split(".")[0] in PACKAGES and name not in _definitions(module):
         raise ValueError(f"{module}.{name}: the module has no such name")
@@ -143,6 +145,7 @@ def _absolute(module: str, level: int, name: str, is_package: bool) -> str:
 def _find(module: str) -> Path | None:
     first, *rest = module.split(".")
     if first in PACKAGES:
+        # By path, the copy that runs here; `find_spec` of a submodule would import its package.
         folder = Path(__file__).parents[2] / first
     else:
         spec = importlib.util.find_spec(first)

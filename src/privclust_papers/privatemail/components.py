@@ -21,6 +21,7 @@ def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
     X = np.asarray(X, dtype=np.float64)
     n, d = X.shape
     X = X - X.mean(axis=0)
+    # The smaller of two matrices with the same nonzero eigenvalues.
     moments = X.T @ X if d <= n else X @ X.T
     last = len(moments) - 1
     values, vectors = eigh(moments, subset_by_index=[last + 1 - n_components, last])
@@ -29,5 +30,6 @@ def pca_features(X: ArrayLike, n_components: int) -> np.ndarray:
         axes, scores = vectors, X @ vectors
     else:  # axes not normalised: the shortest are rounding errors
         axes, scores = X.T @ vectors, vectors * np.sqrt(np.maximum(values, 0.0))
+    # Signs of eigenvectors are arbitrary and differ between processors.
     largest = axes[np.abs(axes).argmax(axis=0), np.arange(n_components)]
     return scores * np.where(largest < 0.0, -1.0, 1.0)

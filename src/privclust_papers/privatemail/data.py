@@ -141,7 +141,9 @@ def share_tsne(
     width = min(_COMPONENTS, *X.shape)
     X = PCA(width, svd_solver="full" if len(X) < X.shape[1] else "covariance_eigh").fit_transform(X)
     seed = int(streams.get("init").integers(2**31))
+    # The largest perplexity that openTSNE accepts.
     perplexity = min(_PERPLEXITY, (len(X) - 1) / 3)
+    # Exact neighbours and one job, so that every machine and number of cores gives the same.
     model = TSNE(perplexity=perplexity, neighbors="exact", n_jobs=1, random_state=seed)
     return {"tsne": np.asarray(model.fit(X))}
 
@@ -185,5 +187,6 @@ def method_for(estimator: type, params: Mapping[str, Any], data: TrialData, stre
         "random_state": noise,
     }
     if "start_seed" in signature_of(estimator).parameters:
+        # The public start has a seed of its own, which client and server share.
         offered["start_seed"] = int(noise.integers(2**31))
     return construct(estimator, params, **COMPLETE, **offered)

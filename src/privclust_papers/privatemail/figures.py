@@ -351,6 +351,7 @@ def fig7(results: Results) -> Drawing:
     """Figure 7: the release of one query before and after alignment, at several epsilon."""
     ((experiment, trials),) = results.trials.items()
     rows = list(rows_of(results, experiment, "align"))
+    # Reversed, so that the first trial of an epsilon overwrites the later ones.
     first = {trial["epsilon"]: (trial, arrays) for trial, arrays in reversed(rows)}
     epsilons = sorted(first)
     places = np.linspace(0, len(epsilons) - 1, min(_MOST_EPSILONS, len(epsilons)))

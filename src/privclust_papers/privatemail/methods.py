@@ -82,6 +82,8 @@ def respond_with_label(
     hit = odds / (odds + max(int(y.max()) + 1 - n_sent, 0))
     is_hit = streams.get("noise").random(len(y)) < hit
     return {
+        # One returned image has the class, in the worst case the last; a miss ranks after all
+        # images.
         "ranks": np.where(is_hit, n_sent - 1, len(y)).astype(np.int32),
         "queries": np.arange(len(y), dtype=np.int32),
         "guaranteed": np.array(epsilon),
@@ -91,6 +93,7 @@ def respond_with_label(
 class _SharedSMLQ(SMLQ):
     """SMLQ that reuses the Laplacian of the last fit if the features are the same."""
 
+    # Of the class, since each method of a job makes its own server for the same gallery.
     _last: ClassVar[dict] = {}
 
     def _laplacian(self, X):
@@ -117,6 +120,7 @@ class EmbeddingSearch(SMLQ):
     def search(self, task):
         """Answer all queries."""
         settings = self.get_params()
+        # The server makes its start from the seed; PrivateMail has no parameter `init`.
         del settings["init"], settings["random_state"]
         seed = int(as_generator(self.random_state).integers(2**31))
         server = GalleryServer(PrivateMail(start_seed=seed, **settings), task)

@@ -62,9 +62,11 @@ def ceiling_of(y: np.ndarray, epsilon: float, delta: float) -> float:
 def chance_of(y: np.ndarray, queries: np.ndarray, k: int) -> float:
     """Return Recall@k of a random order of the other images."""
     n = len(y) - 1
+    # The query itself is not among the other images of its class.
     n_hits = np.bincount(y)[y[queries]] - 1
     missed = np.ones(len(queries))  # probability of no hit among the first k
     for drawn in range(min(k, n)):
+        # Drawing without replacement; the maximum is for classes that leave fewer than k others.
         missed *= np.maximum(n - n_hits - drawn, 0) / (n - drawn)
     return float(1.0 - missed.mean())
 
@@ -118,6 +120,7 @@ def evaluate_reading(data: TrialData, outputs: Mapping[str, np.ndarray]) -> dict
         return dict.fromkeys(names, math.nan)
     recalls = (ranks < 8).mean(axis=1)
     density = float(outputs.get("density", math.nan))
+    # SMLQ has a row of ranks for each iterate, a private query only one.
     recall = float(recalls[last if len(recalls) > 1 else 0])
     chance = chance_of(data.y, outputs["queries"], 8)
     return {

@@ -87,6 +87,7 @@ def scaled(rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
     center = by[:, :2].mean(axis=0)
     spread = np.sqrt(((by[:, :2] - center) ** 2).sum(axis=1).mean())
     plane = (rows[:, :2] - center) / (spread if spread > 0 else 1.0)
+    # The additional column of zeros is the second coordinate of embeddings that have one.
     return np.column_stack([plane, np.zeros(len(plane))])[:, :2]
 
 

@@ -158,6 +158,7 @@ def _iterates(
     is_alone = degrees < np.finfo(float).tiny  # by the pseudo-inverse such a row does not move
     halves = np.where(is_alone, 0.0, 0.5 / np.where(is_alone, 1.0, degrees))[:, None]
     unit = max(halves.max(), 1.0)  # iterates are computed in this unit, against overflow
+    # Images of a class have the same sums over labels: C^2 operations in place of n^2.
     of_labels = (weights @ np.bincount(classes))[classes][:, None]
     Z = rng.normal(size=(len(X), settings["n_components"]))
     if public_start is not None:
@@ -179,5 +180,6 @@ def _squares(X: np.ndarray) -> np.ndarray:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
         norms = np.einsum("ij,ij->i", X, X)
+        # Rounding may make the squared distance of near rows negative.
         _kept[key] = np.maximum(norms[:, None] + norms - 2.0 * (X @ X.T), 0.0)
     return _kept[key]

@@ -61,5 +61,6 @@ def _neighbors(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
         own = queries[begin : begin + _BLOCK]
         distances = norms - 2.0 * rows[own] @ rows.T  # without the query's norm, a constant
         distances[np.arange(len(own)), own] = np.inf
+        # The order within the k nearest does not matter, only which they are.
         found.append(np.argpartition(distances, k - 1, axis=1)[:, :k])
     return np.concatenate(found)

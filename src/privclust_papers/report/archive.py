@@ -81,6 +81,7 @@ def write_archive(
 def zip_entry(name: str) -> zipfile.ZipInfo:
     """Return the zip entry of a member: a plain file with a fixed time."""
     entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    # System 3 is Unix, where the upper 16 bits have the mode: a plain file, rw-r--r--.
     entry.create_system, entry.external_attr = 3, 0o100644 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry
@@ -146,6 +147,7 @@ def _jobs_text(substitutes: list[str], digests: Mapping[str, str], jobs: Iterabl
         }
         lines.append(json.dumps(entry, sort_keys=True))
     head = json.dumps({"substitutes": substitutes, "digests": digests})
+    # The closing brace of `head` moves behind the list of jobs, which has one line per job.
     return head[:-1] + ', "jobs": [\n' + ",\n".join(lines) + "\n]}\n"
 
 
@@ -161,8 +163,10 @@ def _installed() -> str:
 def _refuse_machine_paths(members: Mapping[str, bytes]) -> None:
     """Raise a ConfigError if a member contains the path of the project on this machine."""
     folder = os.fsencode(Path.cwd())
+    # The folder as a whole path: not as a part of an address or of a longer name.
     pattern = re.compile(rb"(?<![\w./:-])" + re.escape(folder) + rb"(?![\w.-])")
     for name, content in sorted(members.items()):
+        # A project in the root folder has the path "/", which every file contains.
         if len(folder) > 1 and pattern.search(content):
             raise ConfigError(
                 f"{name}: holds {os.fsdecode(folder)}, a path of this machine, which does not "

@@ -103,6 +103,7 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     if not ratios:
         return None
     largest = max(ratios, key=lambda ratio: abs(ratio.value))
+    # A factor is written as at least 1, in the direction in which it is.
     upwards = largest if largest.value >= 0.0 else largest.negated()
     return partial(_both_sides, ratios, np.log(check["bound"])), (
         f"{wording.quantity} within a factor of {short(check['bound'])} for {wording.label} and "
@@ -192,6 +193,8 @@ def _rank_correlations(check: Mapping[str, Any], table: pd.DataFrame) -> list[Es
     """
     rhos = []
     for point, part in _points(check, table):
+        # Spearman's correlation is Pearson's of ranks; the columns are in order, so that their
+        # places are the ranks of the axis.
         wide = _along(check, part).dropna().rank(axis=1)
         along = np.arange(len(wide.columns), dtype=float)
         by_trial = pd.DataFrame({"rho": wide.T.corrwith(pd.Series(along, wide.columns))}).dropna()
@@ -389,6 +392,7 @@ def _by_trial(table: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
     """Return a metric by trial (and scene, if there are scenes) and the values of a column."""
     index = ["trial", *(name for name in (SCENE,) if name in table)]
     means = table.groupby([*index, column])[metric].mean()  # as pivot_table, which is slower
+    # Groups that have only NaN would become empty columns.
     return means.dropna().unstack(column)
 
 
@@ -428,6 +432,7 @@ def _ratios_of_spreads(check: Mapping[str, Any], table: pd.DataFrame) -> Iterato
         wide = _by_trial(part, "method", check["metric"])
         for other in sorted(set(check["against"]) & set(wide)):
             pairs = wide[[check["method"], other]].dropna().to_numpy()
+            # The jackknife leaves one trial out and needs two for a standard deviation.
             if len(pairs) > 2:
                 log_ratio, error = _log_ratio_of_spreads(pairs)
                 ends = partial(_around, log_ratio, error, len(pairs))

@@ -56,6 +56,7 @@ def mean_interval(
     """
     values = np.asarray(values, dtype=float)
     n, mean = len(values), float(np.mean(values)) if len(values) else float("nan")
+    # Sums of deviations by scene: trials of one scene vary together and count as one draw.
     off = pd.Series(values - mean)
     sums = off if scenes is None else off.groupby(np.asarray(scenes)).sum()
     n_draws = len(sums)
@@ -85,6 +86,7 @@ def median_interval(values: np.ndarray, level: float = 0.95, kind: str = "") -> 
     n = len(values)
     if n < 2:
         return float("nan"), float("nan")
+    # The largest k with P(Bin(n, 1/2) < k) at most half of the error probability.
     k = int(np.sum(special.bdtr(np.arange(n // 2), n, 0.5) <= 0.5 - 0.5 * level))
     return (float(values[k - 1]), float(values[n - k])) if k else RANGES[kind]
 
@@ -103,6 +105,7 @@ def _mcnemar(values: np.ndarray, level: float) -> tuple[float, float]:
     """
     n, more, differ = len(values), int(np.sum(values > 0)), int(np.sum(values != 0))
     if not differ:
+        # No trial differs: the ends are the largest share that 0 of n trials allow.
         most = _clopper_pearson(0, n, level)[1]
         return -most, most
     low, high = _clopper_pearson(more, differ, level)
@@ -198,6 +201,7 @@ def compare(
         low, high = 100.0 * np.array(ends)
         is_equal = own_starts and np.std(values) < _rounding(entry["value"])
         if own_starts:
+            # Our variance s^2 / n and that of the printed mean, s^2 / n', add up.
             wider = np.sqrt(1.0 + len(values) / entry["trials"])
             ends = ours + wider * (np.array([low, high]) - ours)
             least, most = RANGES[kind]

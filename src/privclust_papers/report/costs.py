@@ -88,6 +88,7 @@ def read_costs(effort: str, folder: str | Path = ".") -> Costs:
             f"{page}: the run of Snakemake that made it has not ended, so its own cost is not yet "
             "known; run `snakemake` first and `snakemake costs` after it"
         )
+    # Runs that only planned, or made other targets, are no cost of this page.
     runs = runs[[not rows.empty for rows in done]].reset_index(drop=True)
     return Costs(told, table, unrecorded, runs)
 

@@ -35,6 +35,7 @@ _LONGEST_NAME, _LONGEST_PATH = 200, 800  # bytes; leave room for suffixes on all
 _LARGEST_TEXT = 2**26  # bytes of a description
 _MOST_UNPACKED, _ROOM = 100, 2**30  # factor of the file's size, and additional bytes
 _ZIP64 = b"\1\0"  # start of the extra field of a member beyond 4 GB
+# 98 is 22 with the end record and the locator of ZIP64 before it, 56 and 20 bytes.
 _LISTED, _ENDS = 46, (22, 98)  # bytes of a central directory entry, and of the end records
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
@@ -178,6 +179,7 @@ def read_crate(path: str | os.PathLike[str]) -> Crate:
         raise CrateError(
             f"{path}: its {JOBS} or {CONFIG} is not in this version's format ({excerpt(reason)})"
         ) from None
+    # Checked sums win over the digests that the crate merely states.
     digests = {name: d for name, d in (said["digests"] | sums).items() if name in makers}
     return Crate(path, sums, settings, tuple(said["substitutes"]), jobs, makers, digests)
 
@@ -211,6 +213,8 @@ def _check_members(path: Path, file: zipfile.ZipFile) -> None:
                     "folder, has too long a name, or occurs twice; nothing was unpacked"
                 )
             seen.add(name)
+            # Sizes and checksum are the member's own; everything else must be as `zip_entry` gives
+            # it.
             plain.CRC, plain.file_size = entry.CRC, entry.file_size
             plain.compress_size = entry.compress_size
             # the rule by which zipfile chooses ZIP64 before packing a member
@@ -272,6 +276,7 @@ def _digest(file: zipfile.ZipFile, name: str) -> str:
 
 
 def _job(entry: Mapping[str, Any]) -> Job:
+    # Unknown entries are dropped: Snakemake would read them from a file that it trusts.
     record = {key: entry["record"][key] for key in _RECORD if key in entry["record"]}
     start, end, cpu_s = entry["start"], entry["end"], entry["cpu_s"]
     # a job may end before it began, if the clock was set back meanwhile
@@ -309,5 +314,6 @@ def _check_data(file: zipfile.ZipFile, substitutes: Iterable[str]) -> None:
     receipts = {f"{_FETCHED}{name}/{RECEIPT}" for name in substitutes}
     names = {name for name in file.namelist() if name.startswith((_FETCHED, PREPARED))}
     others = names - receipts - {f"{PREPARED}{name}.h5" for name in substitutes}
+    # The name itself is the default: a receipt without the key "file" is refused, too.
     others |= {n for n in names & receipts if _json(file, n).get("file", n) is not None}
     _refuse(others, f"third-party data, or data of a substitute that {JOBS} does not name")

@@ -78,10 +78,12 @@ def date_outputs(job: Job, folder: Path) -> None:
 
 def _fits(crate: Crate, job: Job, taken: Collection[str]) -> bool:
     """Return whether all inputs of a job are the same here, or were taken from the crate."""
+    # Snakemake records checksums of small inputs only; the others are in the crate.
     checksums = job.record["input_checksums"]
     for name in job.record.get("input", job.inputs):
         expected = checksums.get(name, crate.digests.get(name)) or "none"
         is_same = file_sha256(name) == expected.removeprefix("sha256:")
+        # A folder has no checksum; one that was taken from the crate is the same.
         if not is_same and not (name in taken and Path(name).is_dir()):
             return False
     return True

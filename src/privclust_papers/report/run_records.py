@@ -82,6 +82,7 @@ def made_from(jobs: Iterable[Job], sources: Iterable[str]) -> set[str]:
     ['fit', 'rows', 'sum']
     """
     jobs, names, size = list(jobs), set(sources), -1
+    # Until no job adds a name: jobs are in no order.
     while len(names) > size:
         size = len(names)
         names.update(out for job in jobs if names.intersection(job.inputs) for out in job.outputs)
@@ -102,6 +103,7 @@ def is_code(name: str) -> bool:
 def write_record(records: str | os.PathLike[str], output: str, record: Mapping[str, Any]) -> None:
     """Write Snakemake's record of an output; `read_jobs` reads it."""
     text = base64.urlsafe_b64encode(output.encode()).decode()
+    # Snakemake's own scheme: names beyond the limit of file systems become nested folders.
     parts = [text[i : i + _LONGEST_NAME] for i in range(0, len(text), _LONGEST_NAME)]
     path = Path(records, *(f"@{part}" for part in parts[:-1]), parts[-1])
     path.parent.mkdir(parents=True, exist_ok=True)

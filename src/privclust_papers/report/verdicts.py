@@ -163,6 +163,7 @@ def judge(
                 told = _between_bounds(told, _told([_judged(wide, trials, words) or judgement]))
             rows.append(head | told)
     n_best = {claim["id"]: claim["data_sets"] for claim in claims if "data_sets" in claim}
+    # Second, because a row may come before the claims under it.
     for row in (row for row in rows if "verdict" not in row):
         deciding = [c["id"] for c in claims if c.get("under") == row["id"] and c.get("decides")]
         judged = _of_the_papers([one for name in deciding if (one := judgements[name])])
@@ -222,6 +223,7 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
     results = results_at(0.95)
     has_interval = any(one.has_interval for one in judged)
     level = 0.95
+    # If all hold at 95 %, the joint claim is an intersection-union test and needs no correction.
     if has_interval and results.count(HOLDS) < len(results) > 1:
         level = 1.0 - 0.05 / len(results)
         results = results_at(level)
@@ -239,6 +241,7 @@ def _told(judged: Sequence[_Judgement]) -> dict[str, str]:
         )
     came_out = outcome(results, has_interval)
     came_out = came_out[:1].upper() + came_out[1:]
+    # The texts of the least favourable of several checks stand for all.
     expected, found = min(judged, key=_favourable).texts
     head = "Expected"
     if len(judged) > 1:
@@ -368,6 +371,7 @@ def _judge_margins(
 
 def _verdict_on_margin(margin: Mapping[str, Any], n_printed: int) -> str:
     """Return the verdict on a printed margin: "consistent" if a margin of 0 agrees as well."""
+    # Written so that NaN, of a margin without trials, counts as not run.
     if not margin["n"] > 0:
         return NOT_RUN
     if is_substitute(margin["source"]) or is_part(margin["source"]):

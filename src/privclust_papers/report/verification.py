@@ -100,6 +100,7 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
     drawn: list[Job] = []
     done: set[Job] = set()
     for job in order:
+        # Jobs needed by several drawn jobs run once and count once.
         together = done | {job, *needs[job]}
         if len(drawn) < n_jobs and cost_of(*together) <= limit:
             drawn.append(job)
@@ -144,6 +145,7 @@ def compare_outputs(crate: Crate, jobs: Iterable[Job], folder: Path) -> list[Fin
         found = [_compare(crate, name, folder, timed) for name in _comparable(crate, job)]
         tables = {finding.outcome for finding in found if kind_of(finding.name) == "table"}
         for finding in found:
+            # A figure of times differs in each run; its table shows whether anything else does.
             is_figure = kind_of(finding.name) == "figure"
             if is_figure and finding.outcome == DIFFERS and tables == {EQUAL}:
                 finding = Finding(finding.name, NOT_JUDGED, "its table differs in times")
@@ -209,6 +211,7 @@ def compare_cells(before: bytes, after: bytes, timed: Collection[str] = ()) -> t
         return EQUAL, "except for times"
     row, column = np.argwhere(is_other)[0]
     one, other = (table.iat[row, column] for table in (theirs, ours))
+    # Cells that are no numbers become NaN, which `nanmax` ignores.
     numbers = [pd.to_numeric(t.to_numpy()[is_other], errors="coerce") for t in (theirs, ours)]
     with np.errstate(invalid="ignore"):
         relative = np.abs(numbers[0] - numbers[1]) / np.maximum(*np.abs(numbers))

@@ -56,6 +56,7 @@ def _loader_of_single_keys(yaml: Any) -> type:
 
         def compose_mapping_node(self, anchor):
             node = super().compose_mapping_node(anchor)
+            # As text, because keys such as lists cannot be counted.
             names = Counter(str(key.value) for key, _ in node.value)
             twice = sorted(name for name, times in names.items() if times > 1)
             if twice:
@@ -78,8 +79,10 @@ def validate(
     jsonschema = require("jsonschema", "config files")
     checker = jsonschema.FormatChecker(())
     for name, check in formats.items():
+        # `check=check` binds the function of this turn; a closure would see only the last one.
         checker.checks(name, ValueError)(lambda text, check=check: check(text) is not None)
     validator = jsonschema.Draft202012Validator(schema, format_checker=checker)
+    # Sorted, so that the same fault gives the same message in each run.
     errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
     if errors:
         error = jsonschema.exceptions.best_match(errors)

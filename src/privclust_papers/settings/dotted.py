@@ -39,4 +39,5 @@ def construct(function: Callable[..., Any], params: Mapping[str, Any], **offered
     """
     accepted = signature_of(function).parameters
     settings = {name: value for name, value in offered.items() if name in accepted}
+    # Settings of the config file win over those offered by the experiment.
     return function(**(settings | dict(params)))

@@ -103,6 +103,7 @@ class CorrectedMail(AuditCase):
         model, (X, _) = self._fitted(0), _public_set()
         X = unit_rows(X)
         images = model.public_map(X)
+        # The pair of a public row and an opposite of one whose images are farthest apart.
         gaps = ((images[:, None] - model.public_map(-X)) ** 2).sum(axis=2)
         i, j = np.unravel_index(gaps.argmax(), gaps.shape)
         self.data, self.neighbour = X[i], -X[j]
@@ -132,6 +133,7 @@ class WholePCA(AuditCase):
         model = PrivatePCA(
             2, **self.budget, mechanism=self._mechanism, norm_bound=1.0, random_state=rng
         ).fit(data)
+        # The signs of components are arbitrary, and cancel in this product.
         return model.components_.T * model.explained_ @ model.components_
 
 
@@ -162,6 +164,7 @@ class RandomProjection(AuditCase):
         ).fit(np.zeros((1, 4)))
         P = self._model.components_.T
         if neighbours == "row":
+            # The direction that the projection shrinks least, inside the ball despite rounding.
             self.data = np.linalg.svd(P)[0][:, 0] * (1.0 - 1e-12)
             self.neighbour = -self.data
         else:
@@ -192,6 +195,7 @@ class PrintedTSNE(AuditCase):
 
     def __init__(self) -> None:
         model = DPdSNE(
+            # With a perplexity near 1, only the nearest anchor attracts a row.
             variant="paper", **self.budget, perplexity=1.01, max_iter=1, learning_rate=1.0,
             clip=1e-3, random_state=0,
         )  # fmt: skip

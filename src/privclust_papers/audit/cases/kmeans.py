@@ -44,6 +44,7 @@ class LloydRound(AuditCase):
         self.statistic = laplace_ratio(value, other, noise.scale)
 
     def round(self, data):
+        # The rows at 1 or -1 are one person, the row at 0 is another.
         whose = data[:, 0] != 0.0
         groups = whose if len(self.data) > len(self.neighbour) else None
         value, noise = self._model.one_round(data, _CENTERS, groups)
@@ -122,8 +123,10 @@ class ScrambledSketch(AuditCase):
         m, r = 4, self._measured
         rule = {"printed": printed_sigma_xi, "corrected": corrected_sigma_xi}[sigma_xi]
         self._sigma_xi = rule(r / m, m, 1, self.epsilon)
+        # The scale for sums: that of eq. (4), sigma_xi / (2 sqrt(alpha_r m)), times alpha_r sqrt m.
         self._scale = self._sigma_xi * math.sqrt(r / m) / 2.0
         masks = np.array([mask for mask in itertools.product((0, 1), repeat=m) if sum(mask) == r])
+        # Real and imaginary parts in turn: cosine and sine of 45 degrees.
         self._placed = np.repeat(masks, 2, axis=1) * math.sqrt(0.5)
         self.statistic = vectorised(
             "likelihood_ratio",
@@ -163,6 +166,7 @@ class ReleasedSketch(AuditCase):
             for rows in (self.data, self.neighbour)
         }
         values = [sketch.sums.view(float) for sketch in self._sketches.values()]
+        # Opposite phases at 45 degrees change both parts by sqrt 2 each.
         scale = 2.0 * math.sqrt(2.0) / self.epsilon
         self.statistic = laplace_ratio(*values, scale) if is_pure else along(np.subtract(*values))
 

@@ -70,6 +70,8 @@ class RawCountInScale(AuditCase):
     least_draws = 100_000
     data, neighbour = 2, 1
     statistic = staticmethod(
+        # Two centred Gaussians of different scales: the ratio is monotone in the length of an
+        # output.
         vectorised("likelihood_ratio", lambda outputs: -np.einsum("ij,ij->i", outputs, outputs))
     )
 

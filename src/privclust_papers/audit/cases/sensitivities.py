@@ -78,6 +78,8 @@ class Moments(SensitivityCase):
 
     def __init__(self, neighbours: str = "replace_one") -> None:
         self.neighbours = neighbours
+        # A row changes count, sum and second moment of a component by at most 1 each; a replaced
+        # row changes those of two components.
         self.bound = math.sqrt(6.0 if neighbours == "replace_one" else 3.0)
         covariances = np.tile(1e-3 * np.eye(2), (2, 1, 1))
         self._start = MixtureParameters(np.full(2, 0.5), np.eye(2), covariances, "full")
@@ -160,6 +162,7 @@ class RowsBeside(SensitivityCase):
         self._decoded = DecodedSubspaces(
             union, bases[::-1], errors, errors, 0.0, math.inf, np.full(len(bases), math.inf), True
         )
+        # `round_sums` returns f and g without their factor r / 2, with which they are released.
         self._weights = np.array([1.0] * 4 + [self._RADIUS / 2.0] * 2)
 
     def function(self, rows):

@@ -55,6 +55,7 @@ class OrderOfSubspaces(AuditCase):
             winner, scale = self.winner(data, 1)
             noisy = add_gaussian(repeated(winner, n), scale, rng)
             return np.stack([canonical_subspaces(one, 1) for one in noisy])
+        # The printed bound covers at most sqrt m subsets with the record; more are negligibly rare.
         holding = np.minimum(rng.binomial(self._m, 1.0 / self._m, n), math.isqrt(self._m))
         outputs = np.empty((n, 2, 2, 1))
         for count in np.unique(holding):
@@ -148,6 +149,7 @@ class GibbsChain(AuditCase):
         model.init = self._starts[data.tobytes()]
         bases = model.fit(data).subspaces_
         squares = (bases @ bases.transpose(0, 2, 1)).reshape(2, -1)
+        # The two lines are in random order, which would blur the attack.
         return squares[np.argsort(-squares[:, 0])].ravel()
 
 

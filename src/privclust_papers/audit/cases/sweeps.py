@@ -27,6 +27,7 @@ PAIRS = {
 are best with and without the record, which changes the speed at which two lines that start close
 together separate."""
 
+# Cases with other numbers of sweeps share the chain and the sweeps that it has cached.
 _exact_lines = lru_cache(maxsize=16)(ExactLines)
 
 

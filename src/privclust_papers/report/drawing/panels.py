@@ -25,6 +25,7 @@ BAND = f" (bands: 95 % intervals by Student's t, if there are at least {TRIALS_F
 
 def caption(figure: FigureBase, text: str) -> None:
     """Write a caption above a figure, wrapped to the figure's width."""
+    # About 15 letters of size 9 fit into an inch.
     letters = int(15.0 * figure.bbox.width / figure.figure.dpi)
     lines = "\n".join(textwrap.wrap(text, letters))
     figure.suptitle(lines, x=0.01, horizontalalignment="left", fontsize=9)
@@ -130,6 +131,7 @@ def put_table(axis: Axes, table: pd.DataFrame, width: float) -> None:
     longest = [max(map(len, column)) + 2 for column in zip(names, *cells, strict=True)]
     drawn = axis.table(cells, colLabels=names, loc="center", cellLoc="right", edges="horizontal")
     drawn.auto_set_font_size(False)
+    # About 118 letters of size 1 fit into an inch.
     drawn.set_fontsize(min(_TABLE_SIZE, 118.0 * width / sum(longest)))
     drawn.auto_set_column_width(range(len(names)))
 

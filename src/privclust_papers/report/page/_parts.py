@@ -83,6 +83,7 @@ def claims(verdicts: pd.DataFrame) -> list[dict[str, Any]]:
     urgency = {
         row["id"]: (_URGENT.index(row["verdict"]), place) for place, row in enumerate(ranked)
     }
+    # A claim under a row sorts at the row's place, after the row (False before True).
     return sorted(
         ranked, key=lambda r: (*urgency.get(r["row"] or r["id"], urgency[r["id"]]), bool(r["row"]))
     )
