@@ -98,7 +98,7 @@ class _Attempt:
         )
 
     def _exclude(self, wealths, epsilon: float, delta: float) -> bool:
-        """Whether one of several wealths is large enough."""
+        # Ville's inequality: a wealth of 1 / alpha excludes the claim.
         return any(one.against(epsilon, delta) >= -np.log(self._alpha) for one in wealths)
 
     def bounds(self) -> tuple[float, float]:

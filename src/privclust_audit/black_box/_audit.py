@@ -78,8 +78,8 @@ def audit_mechanism(
         largest number.
     statistic : None, callable, or list of these
         Maps an output to a number, which may be infinite; ``statistic.many`` maps an array of
-        outputs to an array. See `likelihood_ratio`. None learns several on a quarter of the runs,
-        from outputs that are numbers or arrays of one shape.
+        outputs to an array. See `likelihood_ratio`. None learns several on half of the runs that
+        choose, from outputs that are numbers or arrays of one shape.
     random_state : None, int, numpy.random.Generator or RandomState
     confidence : float
         Greater than 0, less than 1.

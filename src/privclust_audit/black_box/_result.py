@@ -142,7 +142,6 @@ def _oddity(values) -> str:
 
 
 def _advice(draws: int, claim: Claim) -> str:
-    """Return advice on more runs or another attack."""
     # An attack in the middle of what is possible: an event above delta, on half of the rest.
     probability = (1.0 + claim.delta) / 2
     needed = draws_needed(claim, probability, 2 * claim.epsilon if claim.epsilon > 0 else np.inf)

@@ -189,7 +189,7 @@ class _Climb:
         return level, pair, used
 
     def _varied(self, pair, step: float, rng):
-        """Another pair, and whether it is a step away."""
+        """Return another pair, and whether its change is in proportion to the step."""
         rows = Rows.of(pair)
         if rows is None:
             data = pair[int(rng.random() < 0.5)]

@@ -111,7 +111,10 @@ _HASHES, _BITS = 4, 20
 
 
 def _bits_kept(probabilities):
-    """A mechanism that sets each of four bits with one of two probabilities; and its density."""
+    """Return a mechanism on 20 bits, and its log-density.
+
+    A bit of the value is 1 with the second of two probabilities, any other bit with the first.
+    """
 
     def chances(data):
         return np.where(np.isin(np.arange(_BITS), data), probabilities[1], probabilities[0])

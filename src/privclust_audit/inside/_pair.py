@@ -227,6 +227,7 @@ def inspect_pair(
     report = compared(first, second, relation, claim=None if quiet else claim)
     if not (samplers and takes_generator(subject)):
         return report
+    # A third run with another generator: noise that does not change is known to anybody.
     again = run(fit, data, replace(settings, seed=settings.seed + 1))
     known = [
         Violation(NOISE, "its noise is the same whatever generator is given", one.where, one.order)
@@ -277,6 +278,7 @@ def compared(
         told = ", ".join(_unmeasured(first, second))
         words = f"{NOT_LOOKED_INTO}: {told} in one of the runs, and to a value in the other"
         return PairReport((), (words,), (), (first, second))
+    # A replay ends at its first release that differs: common releases are the first of both runs.
     common = [
         (one, other)
         for one, other in zip(first.releases, second.releases, strict=False)

@@ -127,6 +127,7 @@ class Recorder:
 
     def generator(self) -> np.random.Generator:
         """Return the next generator in place of the operating system's entropy."""
+        # By number: the k-th generator of a replay gives the numbers of the k-th in the first run.
         self._n_generators += 1
         return np.random.default_rng([self._seed, self._n_generators])
 
@@ -168,6 +169,7 @@ class Recorder:
         elif order < len(self._frozen):
             released = self._frozen[order].released
         else:
+            # A release more than recorded: `_compare` ends the run before the fit sees it.
             released = None
         # A copy, because the fit may change the returned array in place.
         own = RecordedRelease(

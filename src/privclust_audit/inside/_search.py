@@ -229,6 +229,7 @@ def look_inside(
     claim = None if epsilon is None else Claim(float(epsilon), float(delta))
     search = _Search(subject, rows, n_features, random_state, grouped, claim)
     search.set_out(neighbours)
+    # Limits of the total, so that pairs that one kind leaves over go to the next.
     n_entries = int(_ENTRIES_PART * n_pairs) if search.ground.any_entries else 0
     for pairs, up_to in (
         (search.situations(), n_pairs - int(_CLIMB_PART * n_pairs)),
@@ -370,6 +371,7 @@ class _Search:
             return
         for place, change in enumerate(report.changes):
             part = 0.0 if math.isnan(change.part) else change.part
+            # Equal changes are accepted, so that a climb crosses plateaus.
             if place not in self._best or part >= self._best[place][0]:
                 self._best[place] = part, first, neighbour
 

@@ -1,4 +1,6 @@
-"""Trials of the frontier: the table's data sets, scaled as by its authors, or with public bounds.
+"""Trials of the frontier: the data sets of the table of "PE-means" (arXiv 2606.00342).
+
+Rows are scaled as by the table's authors, or have public bounds.
 
 The extra of a trial has ``n_clusters``, ``bounds`` and ``scale``, the largest norm of the centred
 rows, which is the unit of losses.

@@ -134,6 +134,7 @@ def printed_table(results: Results) -> Drawing:
     printed = pd.concat([printed, *unprinted], ignore_index=True)
     table = compare(printed, dict(results.trials), kinds=results.kinds)
     is_printed = table["printed"].notna()
+    # A user's methods have no printed number to agree with.
     for column, blank in (("agrees", np.nan), ("value", ""), ("trials", "")):
         table[column] = table[column].astype(object).where(is_printed, blank)
     held_out = {name: t[t["split"] == "report"] for name, t in results.trials.items()}

@@ -122,6 +122,7 @@ def changed_settings(config: Mapping[str, Any], path: str) -> dict[str, str]:
         del changed["substitutes"]
     changed.pop("artefacts", None)
     return {
+        # Only the first line: YAML ends a plain scalar with a line of dots.
         key: yaml.safe_dump(shortened(value), default_flow_style=True, width=10_000).splitlines()[0]
         for key, value in changed.items()
     }

@@ -30,16 +30,16 @@ def join_own_methods(documents: Sequence[dict[str, Any]], path: str, schemas: Pa
             entry = document["targets"][target]
             document["targets"][target] = {**entry, "own": [*entry.get("own", ()), name]}
             for experiment in entry["experiments"]:
-                entry = document["experiments"][experiment]
-                fit = document["open_fits"][entry["fit"]]
+                fitted = document["experiments"][experiment]
+                fit = document["open_fits"][fitted["fit"]]
                 _check_fits(estimator, fit, f"{where}.targets.{target}", method["class"])
                 use = {"params": method["targets"][target].get("params", {})}
-                if entry["methods"].get(name, use) != use:
+                if fitted["methods"].get(name, use) != use:
                     raise ConfigError(
                         f"{where}.targets.{target}: another target of the same fits "
                         f"({experiment}) gives it other parameters; take another name there"
                     )
-                entry["methods"] = {**entry["methods"], name: use}
+                fitted["methods"] = {**fitted["methods"], name: use}
 
 
 def _own_class(dotted: str, where: str) -> Any:

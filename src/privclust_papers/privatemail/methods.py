@@ -151,6 +151,8 @@ def sent_for(model: PrivateMail, task: RetrievalTask, queries: np.ndarray) -> np
     places = np.abs(labels[:, None] - model.classes_).argmin(axis=1)  # nearest drawn class
     rows = model.release(task.X_gallery[queries], model.classes_[places])
     n_public = len(task.y_public)
+    # After the public rows comes one row per class: the query in its own class, dummies in the
+    # others.
     own = rows[np.arange(len(rows)), n_public + places]
     return np.concatenate([rows[:, :n_public], own[:, None]], axis=1)
 

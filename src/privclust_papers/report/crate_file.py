@@ -37,6 +37,8 @@ _MOST_UNPACKED, _ROOM = 100, 2**30  # factor of the file's size, and additional 
 _ZIP64 = b"\1\0"  # start of the extra field of a member beyond 4 GB
 # 98 is 22 with the end record and the locator of ZIP64 before it, 56 and 20 bytes.
 _LISTED, _ENDS = 46, (22, 98)  # bytes of a central directory entry, and of the end records
+# zipfile raises a RuntimeError for an encrypted member, and a NotImplementedError for an unknown
+# compression.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 _WORD = {"type": "string", "pattern": r"\A\w{1,100}\Z"}
