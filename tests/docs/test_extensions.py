@@ -78,7 +78,7 @@ def test_the_script_of_an_example_can_be_downloaded(tmp_path):
     assert (out / link).read_text() == script.read_text()
 
 
-def test_numbers_of_a_page_count_where_compiled_code_is_the_same(monkeypatch):
+def test_numbers_count_where_compiled_code_is_the_same(monkeypatch):
     """That is on x86, by conf.py; elsewhere only words count."""
     examples = import_module("examples")
     said, printed = "error  1.02: 53 %\n", "error 11.3: 4 %\n"

@@ -40,7 +40,7 @@ def test_a_log_has_each_warning_once(tmp_path):
     assert "noise" not in err
 
 
-def test_a_log_has_the_lines_before_an_error_its_traceback_and_its_line(tmp_path):
+def test_a_log_has_an_error_with_traceback_and_lines_before(tmp_path):
     err, log = run(FAILS, tmp_path)
     last = "ZeroDivisionError: division by zero"
     pattern = (

@@ -147,7 +147,7 @@ def test_snakemake_report(finished_copy):
         assert re.search(rf"<p>[^<]+: Figure {number}\)[.]\\nIt is drawn from trials", page)
 
 
-def test_every_command_for_the_papers_and_every_target_can_be_planned(new_project, monkeypatch):
+def test_all_commands_for_papers_and_targets_can_be_planned(new_project, monkeypatch):
     """Commands for everything are planned together with each target by its name."""
     project = new_project(small=False)
     monkeypatch.chdir(project.folder)

@@ -182,7 +182,7 @@ def test_a_sum_with_a_complex_number_has_an_exact_part():
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_releases_without_noise_have_the_sign_and_kind_of_the_value(sign, kind):
+def test_releases_without_noise_keep_sign_and_kind(sign, kind):
     def fit(rows, rng):
         noise = rng.standard_normal(1, dtype=kind)
         value = rows.sum(axis=0).astype(kind)
@@ -232,7 +232,7 @@ def test_a_draw_and_its_multiples_keep_their_kind_of_number():
     assert draw.dtype == np.float32
 
 
-def test_constant_noise_is_named_though_a_fit_asks_for_its_truth():
+def test_constant_noise_is_named_if_a_fit_asks_for_its_truth():
     def fit(rows, rng):
         noise = np.random.default_rng(7).laplace()
         return rows.sum() + noise if noise else 0.0
@@ -292,7 +292,7 @@ def test_a_branch_without_a_release_is_a_violation():
     assert inspect_pair(fit, Y, X, samplers=True, epsilon=2.0).verdict == "violated"
 
 
-def test_one_number_of_noise_for_two_entries_is_found_however_it_is_repeated():
+def test_one_number_of_noise_for_two_entries_is_found():
     def fit(rows, rng):
         return rng.laplace(size=1) * np.ones(2) + np.array([rows.sum(), 0.0])
 

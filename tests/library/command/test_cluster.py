@@ -158,7 +158,7 @@ def test_a_huge_epsilon_has_its_report(table, tmp_path):
         (1, 1e-6, [], ""),
     ],
 )
-def test_a_weak_guarantee_is_called_weak_where_the_report_begins(
+def test_a_weak_guarantee_is_called_weak_at_the_beginning(
     tmp_path, capsys, epsilon, delta, reasons, remedy
 ):
     """Also if only the sum over all releases is weak: counts of missing entries use a part."""

@@ -130,7 +130,7 @@ def test_odd_entries_are_results_and_no_errors(neighbours, of_persons, missing, 
     assert (told["n_records"] == 400) == is_public
 
 
-def test_a_table_without_rows_is_no_error_if_their_number_is_private(tmp_path):
+def test_no_rows_are_no_error_if_their_number_is_private(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n")
     how = (*BOUNDS, *PRIVACY, "--clusters", 3, "-o", tmp_path / "out")
     assert run(tmp_path / "t.csv", *how, "--neighbours", "add_remove") == 0

@@ -132,7 +132,7 @@ def remarks_on(sketch):
         ({}, 4.0, r"^about \d+ of 3,000 \(2.\d %\) rows are left"),
     ],
 )
-def test_missing_entries_are_told_without_a_part_larger_than_the_whole(how, epsilon, said):
+def test_no_part_of_missing_entries_is_larger_than_the_whole(how, epsilon, said):
     sketch = sketched(**how)
     remarks = remarks_on(sketch if epsilon is None else private(sketch, epsilon))
     assert any(re.search(said, remark) for remark in remarks)
@@ -141,7 +141,7 @@ def test_missing_entries_are_told_without_a_part_larger_than_the_whole(how, epsi
 
 
 @pytest.mark.parametrize(("deviations", "is_told"), [(2.9, False), (3.1, True)])
-def test_private_numbers_of_entries_are_told_from_three_deviations_on(deviations, is_told):
+def test_noisy_numbers_are_told_from_three_deviations_on(deviations, is_told):
     sketch = private(sketched(groups="who"))
     table, left_out = sketch.table, sketch.left_out
     counts = np.full_like(table.unread, deviations * table.deviation)

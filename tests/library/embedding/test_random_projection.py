@@ -250,7 +250,7 @@ def test_row_sensitivity_is_a_bound_of_what_is_represented(d, k):
     assert largest >= 0.9999 * float(in_units**2) * 4 ** (found._bits + 20)
 
 
-def test_an_attribute_moves_what_is_represented_by_its_sensitivity_at_most():
+def test_an_attribute_moves_a_row_by_its_sensitivity_at_most():
     """In whole numbers, alone as among others, also where a step of rounding is a tenth of 1."""
     for bound in (1.0, 1e8):
         X = bound * unit_rows(101) * (1 - 1e-6)

@@ -49,7 +49,7 @@ def test_errors_of_no_cluster_are_reliable_if_those_of_few_are(errors_of):
     assert max(shares) >= FEWEST
 
 
-def test_errors_of_tight_clusters_beside_wide_ones_are_not_too_wide():
+def test_errors_of_tight_clusters_are_not_those_of_wide_ones():
     """The root mean square of 400 ratios is 1 for right errors, and hardly leaves the limits."""
     places = np.random.default_rng(0).uniform(-0.7, 0.7, (8, 5))
     widths, ratios = 0.05 * np.geomspace(0.3, 3.0, 8), []

@@ -79,7 +79,7 @@ def test_subset_selection_attains_the_ceiling(epsilon, n_classes, k):
 
 @pytest.mark.parametrize(("n_classes", "k"), [(3, 1), (4, 2), (5, 3)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
-def test_the_ceiling_is_the_optimum_of_all_private_choices_of_a_set(n_classes, k, epsilon):
+def test_the_ceiling_is_the_optimum_of_private_choices(n_classes, k, epsilon):
     """By linear programming over the probabilities of each set, for each class of the query."""
     sets = list(itertools.combinations(range(n_classes), k))
     n = n_classes * len(sets)

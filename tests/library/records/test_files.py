@@ -102,7 +102,7 @@ def test_nested_columns_are_refused_as_a_type():
         TableEncoder({"c": ["a", "b"]}).transform(pa.table({"c": [["a"], ["b"]]}))
 
 
-def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(tmp_path):
+def test_columns_of_wide_texts_are_found_without_searches(tmp_path):
     class Names(tuple):
         n_searches = 0
 
@@ -123,7 +123,7 @@ def test_columns_are_found_without_searches_and_parts_of_wide_texts_have_lines(t
     assert Names.n_searches == 0
 
 
-def test_parts_of_very_wide_texts_have_a_bounded_number_of_fields(tmp_path):
+def test_parts_of_wide_texts_have_few_fields(tmp_path):
     n_columns = 60_000
     table = open_table(wide_text(tmp_path, n_columns, 40))
     sizes = [len(part) for part in table.batches(["c1"])]

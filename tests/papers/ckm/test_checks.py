@@ -78,7 +78,7 @@ def test_norms_do_not_depend_on_the_scale_of_the_data():
     np.testing.assert_allclose(norms, norms[0], rtol=0.01)
 
 
-def test_one_gaussian_and_very_many_clusters_have_a_norm_of_0_297():
+def test_one_gaussian_and_many_clusters_have_norm_0_297():
     norms = []
     for k in (1, 400):  # means of many clusters are normal, so that the mixture is nearly Gaussian
         means = np.random.default_rng(k).normal(scale=2.0, size=(k, 3))
@@ -149,7 +149,7 @@ def test_every_statement_is_in_the_config_s_reach():
     assert all(a["seed"] != b["seed"] for a, b in itertools.combinations(settings, 2))
 
 
-def test_variances_of_all_methods_are_compared_in_pairs_each_counted_once():
+def test_variances_are_compared_in_pairs_each_counted_once():
     claims = load_yaml(CLAIMS)
     rows = [c["check"] for c in claims if c.get("under") == "ckm_fig3_variances_all"]
     deciding = [r for r in rows if "dplloyd_separated" in (r["method"], *r["against"])]

@@ -207,7 +207,7 @@ def test_budgets(epsilon, budget):
     assert evaluated({"bases": bases, "epsilon": np.float64(epsilon)})["budget"] == budget
 
 
-def test_methods_that_ignore_the_data_are_as_far_as_random_subspaces():
+def test_methods_that_ignore_the_data_are_as_far_as_chance():
     """In five dimensions the best matching brings random subspaces nearer by 9 %."""
     data, rng = mixture(), np.random.default_rng(1)
     shape = data.extra["truth"].shape

@@ -201,7 +201,7 @@ def _motions(**params):
     return {"params": shared | {"prior_variance": 1e-3, "tol": 1e-5, "max_iter": 1000} | params}
 
 
-def test_settings_on_unseen_data_are_those_that_were_frozen_before():
+def test_settings_on_unseen_data_are_the_frozen_ones():
     """Settings as they stood before KT3DMoSeg was read (commit 9a80cd1); nothing is tuned on it."""
     append = {"class": "privclust.preprocessing.AppendOne"}
     project = {

@@ -254,7 +254,7 @@ def test_equal_numbers_of_others_do_not_count_against():
     ("value", "verdicts"),  # ours is 10.1 +- 0.4, the difference of two means +- 0.7
     [("10.7", ["reproduced"]), ("9.5", ["reproduced"]), ("11.0", ["not reproduced"])],
 )
-def test_a_printed_mean_of_other_starts_has_a_sampling_error_too(value, verdicts):
+def test_a_printed_mean_of_other_starts_has_an_error_too(value, verdicts):
     tables, table = trials({"a": 0.1}), printed(value, n=50)
     claim = {**HEAD, "check": {"kind": "printed", "own_starts": True}}
     rows = judge([claim], tables, table)
@@ -424,7 +424,7 @@ def test_numbers_on_some_trials_are_partly_reproduced():
     assert rows["decided_by"].str.contains("from 100 of the paper's 155 trials").all()
 
 
-def test_the_page_reads_our_numbers_from_the_texts_of_the_verdicts():
+def test_the_page_reads_our_numbers_from_verdict_texts():
     both = pd.concat([printed("10"), printed("12").assign(method="b")])
     rows = judge([{**HEAD, "check": {"kind": "printed"}}], trials({"a": 0.1, "b": 0.12}), both)
     ours, other = _parts.numbers(rows.assign(row=""))
@@ -882,7 +882,7 @@ def test_names_of_many_methods_are_counted():
 
 
 @pytest.mark.parametrize("file", sorted(PAPERS.glob("*/claims.yaml")), ids=lambda f: f.parent.name)
-def test_a_row_of_the_paper_with_other_readings_says_what_decides(file):
+def test_a_row_with_other_readings_says_what_decides(file):
     targets = load_yaml(file.with_name("paper.yaml"))["targets"]
     claims = load_yaml(file)
     rows = {claim.get("under") for claim in claims}
@@ -960,7 +960,7 @@ def test_a_substitute_decides_no_row_that_the_papers_data_can():
 
 
 @pytest.mark.parametrize(("n_sets", "expected"), [(2, "reproduced"), (3, "partly")])
-def test_a_sentence_without_names_is_judged_on_the_data_sets_that_fit_it_best(n_sets, expected):
+def test_a_sentence_without_names_is_judged_where_it_fits_best(n_sets, expected):
     errors = {"one": 9.0, "two": 0.1, "three": 0.1}
     tables = {name: trials({"a": error}, source=name)["e"] for name, error in errors.items()}
     claims = [entry("row", judged_by="the best", data_sets=n_sets)]
@@ -1035,7 +1035,7 @@ BELOW_BOTH = {"kind": "below", "reason": "r", "bound": 0.1, "wide_bound": 0.3}
 @pytest.mark.parametrize(
     ("mean", "expected"), [(0.05, "reproduced"), (0.2, "undecided"), (0.4, "not reproduced")]
 )
-def test_a_word_without_a_number_is_undecided_where_the_bound_chooses_the_side(mean, expected):
+def test_a_word_without_a_number_is_undecided_within_bounds(mean, expected):
     row = verdict(BELOW_BOTH, trials({"a": mean}))
     assert row["verdict"] == expected
     said = "With the narrow bound: Expected: error below 0.1 for A."
@@ -1052,7 +1052,7 @@ INDEPENDENT = {"kind": "independent", "along": "epsilon"}
 
 
 @pytest.mark.parametrize("step", [0.1, -0.1])
-def test_independent_is_contradicted_by_a_trend_in_either_direction(step):
+def test_independent_is_contradicted_by_a_trend_either_way(step):
     table = curve({0.1: 0.3, 1.0: 0.3 + step, 10.0: 0.3 + 2 * step})
     row = verdict(INDEPENDENT, {"e": table})
     assert row["verdict"] == "not reproduced"

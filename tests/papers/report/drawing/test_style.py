@@ -56,7 +56,7 @@ svg.hashsalt: theirs
 """
 
 
-def test_the_same_drawing_is_saved_as_the_same_bytes_whatever_the_matplotlibrc(tmp_path):
+def test_bytes_of_a_drawing_do_not_depend_on_matplotlibrc(tmp_path):
     endings = ("svg", "png", "csv")
     (tmp_path / "hostile").write_text(HOSTILE)
     (tmp_path / "usual").touch()

@@ -180,7 +180,7 @@ def test_the_gallery_has_each_figure_with_both_verdicts(run, page):
     assert "Published run" not in page
 
 
-def test_data_that_are_not_available_are_named_with_their_address(run):
+def test_data_that_are_missing_are_named_with_address(run):
     about = {"title": "Photographs", "citation": "", "substitutes": [], "homepage": "https://a.b/c"}
     sources = run["sources"] | {"photos": ["substitute: drawn"]}
     spec = run["spec"] | {"datasets": run["spec"]["datasets"] | {"photos": about}}
