@@ -106,7 +106,7 @@ def _add_privacy(add) -> None:
 
 
 def _share(text: str) -> float:
-    """A share of the budget, below one half."""
+    """A share of the budget, above 0 and at most one half."""
     value = number(text)
     if not 0.0 < value <= 0.5:
         raise argparse.ArgumentTypeError(f"must be greater than 0, at most 0.5, got {text!r}")

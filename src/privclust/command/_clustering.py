@@ -113,7 +113,7 @@ def _private_bounds(columns, groups, declared, unknown, args):
         *part_of_budget(args.epsilon, args.delta, args.private_bounds),
         groups=groups,
         neighbours=args.neighbours,
-        # other streams than that of the clusters: equal noise would cancel
+        # a stream of its own: from one stream the noise of both would be equal
         random_state=None if args.seed is None else np.random.default_rng([args.seed, 1]),
     )
     for name, is_detected in zip(unknown, bounds.is_detected, strict=True):

@@ -246,7 +246,6 @@ class PrivatePCA(
             )
             promise = replace(promise, definition="asymptotic", caveats=(*caveats, doubt))
         self._charged(promise, records, source)
-        # the draw depends on the rows only by their moments
         moments = np.asarray(second_moments(rows, unit(radius, d)))
         rng = unprotected_generator(source)
         start = np.linalg.qr(rng.standard_normal((d, k)))[0]  # independent of the data

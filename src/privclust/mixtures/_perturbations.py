@@ -133,7 +133,6 @@ def _bound(settings: PlanSettings, textbook: float, norm: str, proof: str) -> Se
 
 
 def _joint(settings: PlanSettings, share: float) -> Gaussian:
-    """Return Gaussian noise on all statistics jointly."""
     squared = 2 if settings.covariance_type == "zero" else 3
     proof = f"|gamma (x) phi|^2 <= {squared} with phi'phi' >= 0"
     bound = _bound(settings, math.sqrt(2.0 * squared), "l2", proof)

@@ -243,7 +243,6 @@ class PrivateGaussianMixture(PrivateEstimator, FittedMixture):
         return add_noise(perturbations(settings, share), counts, sums, second_moments, source)
 
     def _settings(self, n_features):
-        """Return the settings of the noise."""
         kinds = self.covariance_type, self.mean_noise, self.variant
         return PlanSettings(n_features, self.n_components, self.max_iter, *kinds, self.mean_delta)
 

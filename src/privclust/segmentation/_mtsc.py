@@ -77,7 +77,6 @@ class _EvidenceClusterer(SelfExpressiveClusterer):
             # without annealing: this start already has the structure that annealing would look for
             runs.append(solve(X, first.last(), self.prior_variance * start))
         for _ in logged(range(self.n_restarts), self.n_restarts, "MTSC: descents"):
-            # each descent starts at the result of the one before
             start = restart_variances(runs[-1].coefficients, _RESTART_FLOOR)
             runs.append(solve(X, first, self.prior_variance * start))
         self.restart_objectives_ = np.array([run.objective[-1] for run in runs])

@@ -18,7 +18,7 @@ form, so that no tensor of degree 4 is computed for a candidate: with
 
 and :math:`\langle Z_4, C \otimes C \rangle = c' U c` for the unfolding U of :math:`Z_4` over pairs:
 one matrix product for all candidates. Amplitudes are found by ridge regression, so that gradients
-are those of f at the best amplitudes (envelope theorem).
+are those of f at the best amplitudes (envelope theorem), except where an amplitude is at its floor.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class MomentObjective:
         """Return amplitudes of least cost, at least a floor, and the precision of the prior."""
         ridge = (RIDGE * self._prior) ** -2
         matrix = quadratic + ridge * np.eye(self.shape[0])
-        # negative amplitudes would let a subspace cancel the moments of others
         w = np.linalg.solve(matrix, (linear + ridge * self._prior)[..., None])[..., 0]
+        # a negative amplitude would cancel moments of other subspaces; the rest is not fitted again
         return np.maximum(w, LEAST_AMPLITUDE * self._prior), ridge
 
 
