@@ -140,3 +140,10 @@ def test_hooks_are_checks_of_make_lint_without_network():
         assert "files" in hook or "types_or" in hook
         assert not set(hook) & {"additional_dependencies", "rev"}
     assert {Path(hook["entry"].split()[0]).name for hook in repo["hooks"]} >= {"ruff", "mypy"}
+
+
+def test_names_of_tests_have_fewer_than_60_characters():
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    names = {name for text in texts for name in re.findall(r"^ *def (test_\w+)", text, re.M)}
+    assert len(names) > 1000
+    assert not [name for name in names if len(name) >= 60]
