@@ -142,7 +142,7 @@ def _oddity(values) -> str:
 
 
 def _advice(draws: int, claim: Claim) -> str:
-    # An attack in the middle of what is possible: an event above delta, on half of the rest.
+    # Halfway between delta, up to which an event shows nothing, and 1.
     probability = (1.0 + claim.delta) / 2
     needed = draws_needed(claim, probability, 2 * claim.epsilon if claim.epsilon > 0 else np.inf)
     if needed > draws:

@@ -69,7 +69,6 @@ def _shares(of_count: float, of_coordinate: float) -> np.ndarray:
     return np.append(1.0 / of_count, np.full(_D, 1.0 / of_coordinate))
 
 
-# Half of epsilon is for the count; the coordinates share the other half.
 _OF_COUNT = 0.5
 _OF_COORDINATE = (1.0 - _OF_COUNT) / _D
 SHARES_SWAPPED = LaplaceNoise(_count_and_sums, _shares(_OF_COORDINATE, _OF_COUNT))

@@ -131,7 +131,7 @@ def _entries(*entries) -> np.ndarray:
     return array
 
 
-# From 2^53 on, neighbouring integers are equal as floats.
+# From 2^53 on, neighbouring integers may be equal as floats.
 _IDS = [2**53 + i for i in range(40)]
 _DAYS = [f"2020-01-{day:02d}" for day in range(1, 31)]
 

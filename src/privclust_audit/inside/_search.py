@@ -229,8 +229,8 @@ def look_inside(
     claim = None if epsilon is None else Claim(float(epsilon), float(delta))
     search = _Search(subject, rows, n_features, random_state, grouped, claim)
     search.set_out(neighbours)
-    # Limits of the total, so that pairs that one kind leaves over go to the next.
     n_entries = int(_ENTRIES_PART * n_pairs) if search.ground.any_entries else 0
+    # Limits of the total, so that pairs that one kind leaves over go to the next.
     for pairs, up_to in (
         (search.situations(), n_pairs - int(_CLIMB_PART * n_pairs)),
         (search.uphill(), n_pairs - n_entries),

@@ -80,8 +80,8 @@ class LabelsKnown(_Oracle):
             for _ in range(n_rounds):
                 how = spread, unknown, 1.0 / n_rounds, source
                 moves, noise = self._round(X, labels, centers, *how)
-                # Linear shrinkage by known variances: the least mean squared error. What is left
-                # unknown has the variance unknown noise / (unknown + noise), which is kept noise.
+                # Linear shrinkage has the least mean squared error. The remaining variance is
+                # unknown * noise / (unknown + noise) = kept * noise.
                 kept = unknown / (unknown + noise)
                 centers, unknown = centers + kept * moves, float((kept * noise).mean())
             tried.append(centers)

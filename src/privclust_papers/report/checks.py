@@ -103,7 +103,7 @@ def _alike(check: Mapping[str, Any], table: pd.DataFrame, wording: Wording) -> J
     if not ratios:
         return None
     largest = max(ratios, key=lambda ratio: abs(ratio.value))
-    # A factor is written as at least 1, in the direction in which it is.
+    # The text has a factor of at least 1, whichever of the two methods is larger.
     upwards = largest if largest.value >= 0.0 else largest.negated()
     return partial(_both_sides, ratios, np.log(check["bound"])), (
         f"{wording.quantity} within a factor of {short(check['bound'])} for {wording.label} and "

@@ -95,7 +95,7 @@ def draw(crate: Crate, n_jobs: int, minutes: float, seed: int) -> Draw:
     comparable = [job for job in crate.jobs if _comparable(crate, job)]
     needs = {job: _needs(crate, job) for job in comparable}
     # sorting by exponential variates with the costs as rates is weighted sampling without
-    # replacement (Efraimidis and Spirakis 2006)
+    # replacement (Efraimidis and Spirakis 2006); a rate of 0 is an error
     order = sorted(comparable, key=lambda job: rng.expovariate(max(cost_of(job), 1e-3)))
     drawn: list[Job] = []
     done: set[Job] = set()
@@ -211,7 +211,6 @@ def compare_cells(before: bytes, after: bytes, timed: Collection[str] = ()) -> t
         return EQUAL, "except for times"
     row, column = np.argwhere(is_other)[0]
     one, other = (table.iat[row, column] for table in (theirs, ours))
-    # Cells that are no numbers become NaN, which `nanmax` ignores.
     numbers = [pd.to_numeric(t.to_numpy()[is_other], errors="coerce") for t in (theirs, ours)]
     with np.errstate(invalid="ignore"):
         relative = np.abs(numbers[0] - numbers[1]) / np.maximum(*np.abs(numbers))
