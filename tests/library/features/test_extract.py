@@ -3,16 +3,22 @@
 import logging
 import sys
 
+import joblib
 import numpy as np
 import pytest
 
-from privclust.features import extract_features
-from privclust.features._extract import _CROP, prepare, small_pixels
+from privclust.features import extract_features, small_pixels
 from privclust.features._weights import read_weights
 from privclust.features.images import ImageList, UnreadableImagesError, take_images
 from privclust_papers.datasets import cub200
 
 SIZE = 40  # halved five times: 20, 10, 5, 3, 2, so that odd sizes are padded too
+
+
+def squares(images, size):
+    """The squares in the middle of images at a size, (n, size, size, 3), as the network gets."""
+    pixels = small_pixels(images, size).reshape(-1, size, size, 3)
+    return np.rint(255.0 * pixels).astype(np.uint8)
 
 
 def _padded(x, kernel, stride):
@@ -65,7 +71,7 @@ def test_network_is_what_its_weights_say(network, gratings):
     weights = read_weights("lite0")
     images = gratings["images"][::20]
     found = extract_features(images, size=SIZE)
-    expected = np.array([_by_hand(prepare(image, SIZE), weights) for image in images])
+    expected = np.array([_by_hand(square, weights) for square in squares(images, SIZE)])
     assert found.dtype == np.float32
     # 50 layers of float32 sums, each within a few roundings of 6e-8 of values of up to 6
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
@@ -106,12 +112,11 @@ def test_any_source_of_an_image_gives_the_same(network, gratings, png, tmp_path)
 def test_square_in_the_middle_is_kept(png):
     pytest.importorskip("PIL.Image")
     image = np.zeros((80, 200, 3), dtype=np.uint8)
-    side = round(_CROP * 80)
+    side = round(0.875 * 80)
     image[5 : 5 + side, 65 : 65 + side] = np.arange(side, dtype=np.uint8)[:, None, None]
-    np.testing.assert_array_equal(
-        prepare(image, side), image[5 : 5 + side, 65 : 65 + side]
-    )  # the size that it has: no interpolation
-    assert prepare(image, 17).shape == (17, 17, 3)
+    (found,) = squares([image], side)  # at the size that it has: no interpolation
+    np.testing.assert_array_equal(found, image[5 : 5 + side, 65 : 65 + side])
+    assert small_pixels([image], 17).shape == (1, 17 * 17 * 3)
 
 
 def test_unreadable_images_are_counted_and_named(network, gratings, png, tmp_path):
@@ -169,14 +174,20 @@ def test_progress_is_logged_and_silence_is_the_default(network, gratings, caplog
     assert "features by lite0, batches of 16: 3 of 3" in caplog.text
 
 
-def test_threads_default_to_the_environment(monkeypatch):
-    from privclust.features._extract import _default_threads
+def test_threads_default_to_the_environment(monkeypatch, gratings):
+    """Each call asks for its network with a number of threads."""
+    asked = []
 
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert _default_threads() == 3
-    for value in ("", "0", "many"):
+    def network(model, threads, weights):
+        asked.append(threads)
+        raise InterruptedError
+
+    monkeypatch.setattr("privclust.features._extract._network", network)
+    for value in ("3", "", "0", "many"):
         monkeypatch.setenv("OMP_NUM_THREADS", value)
-        assert _default_threads() >= 1
+        with pytest.raises(InterruptedError):
+            extract_features(gratings["images"])
+    assert asked == [3, *3 * [joblib.cpu_count()]]
 
 
 def test_pixels_of_flat_images_are_their_colours():

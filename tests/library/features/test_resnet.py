@@ -7,9 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privclust.features import WeightsError, _weights, extract_features, weights_sha256
-from privclust.features._extract import _network, prepare
-from privclust.features._networks import build_graph
+from privclust.features import (
+    WeightsError,
+    _weights,
+    extract_features,
+    small_pixels,
+    weights_sha256,
+)
 from privclust_papers.datasets.registry import load_datasets
 from privclust_papers.settings.dotted import load_object
 
@@ -74,10 +78,21 @@ def _by_hand(pixels, w):
     return x.mean(axis=(1, 2))
 
 
-def test_network_is_what_its_weights_say(runtime, weights, gratings):
-    session = runtime.InferenceSession(build_graph("resnet50", weights))
-    pixels = np.stack([prepare(image, SIZE) for image in gratings["images"][::20]])
-    (found,) = session.run(["features"], {"images": pixels})
+@pytest.fixture
+def settings(runtime, weights, monkeypatch, tmp_path):
+    """A file that stands for the published one: it has its checksum, and generated weights."""
+    path = tmp_path / "resnet50.pth"
+    path.write_bytes(b"generated")
+    sha256 = hashlib.sha256(b"generated").hexdigest()
+    monkeypatch.setitem(_weights._SHA256, "resnet50", sha256)
+    monkeypatch.setattr(_weights, "parse_weights", lambda file: weights)
+    return {"model": "resnet50", "weights": path, "size": SIZE}
+
+
+def test_network_is_what_its_weights_say(settings, weights, gratings):
+    images = gratings["images"][::20]
+    found = extract_features(images, **settings)
+    pixels = np.rint(255.0 * small_pixels(images, SIZE)).reshape(-1, SIZE, SIZE, 3)
     expected = np.array([_by_hand(image, weights) for image in pixels])
     assert found.shape == (2, 2048)
     assert found.dtype == np.float32
@@ -93,21 +108,12 @@ def test_number_of_weights_is_the_published_one(weights):
     assert n_trained + 2_048 * 1_000 + 1_000 == 25_557_032
 
 
-def test_features_of_a_file_of_weights(runtime, weights, gratings, monkeypatch, tmp_path):
-    """From a published file to features: the file's checksum is made that of generated ones."""
-    path = tmp_path / "resnet50.pth"
-    path.write_bytes(b"generated")
-    sha256 = hashlib.sha256(b"generated").hexdigest()
-    monkeypatch.setitem(_weights._SHA256, "resnet50", sha256)
-    monkeypatch.setattr(_weights, "parse_weights", lambda file: weights)
-    _network.cache_clear()
+def test_batches_and_threads_change_no_byte(settings, gratings):
     images = gratings["images"][:3]
-    settings = {"model": "resnet50", "weights": path, "size": SIZE}
     found = extract_features(images, **settings, batch=1, threads=1)
     assert found.shape == (3, 2048)
     assert (found >= 0).all()
     np.testing.assert_array_equal(found, extract_features(images, **settings, threads=2))
-    _network.cache_clear()
 
 
 def test_weights_that_are_not_given_or_not_the_published_ones(gratings, tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from privclust.features._extract import small_pixels
+from privclust.features import small_pixels
 from privclust.features.images import UnreadableImagesError
 from privclust.synthetic.images import generate
 from privclust_papers.datasets.registry import DataError
