@@ -10,7 +10,9 @@ Two stages share the budget; everything else is post-processing.
    covariance, with rows clipped to a ball that holds 95 % of a normal distribution. The noise is
    therefore small relative to each component, also to one that is small relative to the data.
    Means and covariances are averaged with their previous estimates by inverse variance (a scalar
-   Kalman filter with drift, since EM has not converged at first); counts are those measured last.
+   Kalman filter). The variance of a previous estimate is raised where the new measurement is
+   farther away than both variances explain, as long as EM has not converged. Counts are those
+   measured last.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from privclust.core.hints import RandomState
@@ -62,7 +65,7 @@ _SYNTHETIC_ROWS = 4000
 _STARTS = 5
 _TO_THE_MEAN = 0.5  # shrinkage of the start's covariances to their mean
 _START_VARIANCE = 0.25  # variance, in local units, of the start's means and covariances
-_DRIFT = 0.0025  # added to these variances at each iteration
+_CONTRADICTED = 1e-4  # probability of so large a distance, if the variances are right
 _SHAPE_CHANGE = (0.1, 10.0)  # a covariance changes by these factors at most in one iteration
 
 
@@ -266,18 +269,16 @@ class _Run:
             # scaling to the sum n in `_counts` may bring counts below twice their noise again
             divisor = np.maximum(counts, 2.0 * of_count)
             noise = self.radius * of_sum / divisor
-            # Kalman gain: the prior's variance against that of the measurement
-            gain = doubts[0] / (doubts[0] + noise**2)
-            doubts[0] = (1.0 - gain) * doubts[0] + _DRIFT
             shifts = shortened(self.radius * moments.sums / divisor[:, None], self.radius)
+            gain, doubts[0] = kalman_step(doubts[0], shifts, noise**2)
             shifts = gain[:, None] * shifts
             scale = self.radius**2 / divisor / self.per_entry
-            gain = doubts[1] / (doubts[1] + (scale * of_second) ** 2)
-            doubts[1] = (1.0 - gain) * doubts[1] + _DRIFT
             unit = np.eye(self.d) if self.kind == "full" else 1.0
             # clipping lowers the second moment of a standard normal coordinate to kappa
             measured = _times(scale / kappa, moments.second_moments)
-            shapes = unit + _times(gain, measured - unit - outer_products(shifts, measured.ndim))
+            changes = measured - unit - outer_products(shifts, measured.ndim)
+            gain, doubts[1] = kalman_step(doubts[1], changes, (scale * of_second) ** 2)
+            shapes = unit + _times(gain, changes)
             moved = self._moved(mixture, shifts, clipped_spectrum(shapes, *_SHAPE_CHANGE))
             mixture = self._mixture(counts / self.n, *moved)
         self.is_detected = detected_components(moments.counts, of_count, of_sum, self.d)
@@ -303,6 +304,25 @@ class _Run:
             return means, 0.5 * (covariances + covariances.transpose(0, 2, 1))
         deviations = np.sqrt(frames.covariances).reshape(len(shifts), -1)
         return frames.means + deviations * shifts, frames.covariances * shapes
+
+
+def kalman_step(
+    variances: np.ndarray, distances: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of new measurements, and the variances of the averages, each (k,).
+
+    `distances` (k, ...) are those of the measurements from the earlier estimates, which have
+    `variances` (k,); the variance of the measurements is `noise` (k,). The mean square of distances
+    is a chi-square variable if both variances are right. If it is too large to be one, the
+    estimate moves still, and its variance is taken from the distances.
+    """
+    squares = (distances**2).reshape(len(distances), -1).mean(axis=1)
+    d = distances.shape[-1] if distances.ndim > 1 else 1
+    n_entries = d * (d + 1) // 2 if distances.ndim == 3 else d  # of a symmetric matrix, a vector
+    largest = chi2.isf(_CONTRADICTED, n_entries) / n_entries * (variances + noise)
+    variances = np.where(squares > largest, squares - noise, variances)
+    gain = variances / (variances + noise)
+    return gain, (1.0 - gain) * variances
 
 
 def _times(factors: np.ndarray, covariances: np.ndarray) -> np.ndarray:
