@@ -176,7 +176,7 @@ def _followed(attempt: _Attempt, runs: _Runs, span, claim, closeness: float) -> 
             return CLOSE
         # Only the last attempts may give up: events chosen on few runs can be poor, although a
         # later choice would convict. The last attempt counts all runs except a quarter.
-        is_late = n_last * _GROWTH >= n_trials
+        is_late = n_last >= n_trials // _GROWTH
         if is_late and attempt.is_hopeless(n_trials - n_trials // _GROWTH):
             return HOPELESS
     return SPENT

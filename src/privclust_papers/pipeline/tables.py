@@ -54,8 +54,8 @@ def summary_table(
 ) -> pd.DataFrame:
     """Summarise metrics of trials, from `trials_table`, per method and grid point.
 
-    Columns of the result: method, label, the axes of the grid, metric, n, mean, median, std (n - 1
-    in the denominator), se = std / sqrt(n), min, max.
+    Columns of the result: method, label, the axes of the grid, metric, n (trials with a value),
+    mean, median, std (n - 1 in the denominator), se = std / sqrt(n), min, max.
     """
     keys = ["method", "label", *point_names]
     rows: list[dict[str, Any]] = []
@@ -66,14 +66,14 @@ def summary_table(
 
 
 def _statistics(values: pd.Series) -> dict[str, float]:
-    n = len(values)
+    n = int(values.count())  # trials with a value: some metrics have none in some trials
     std = float(values.std(ddof=1)) if n > 1 else float("nan")
     return {
         "n": n,
         "mean": float(values.mean()),
         "median": float(values.median()),
         "std": std,
-        "se": std / np.sqrt(n),
+        "se": std / np.sqrt(n) if n else float("nan"),
         "min": float(values.min()),
         "max": float(values.max()),
     }

@@ -71,6 +71,8 @@ def test_a_weak_attack_stops_when_no_more_is_to_be_hoped_for():
     assert all(one.n_trials < 20_000 for one in results)
     assert np.median([one.n_trials for one in results]) < 8000
     assert "hardly" in results[0].advice
+    odd = [audit(20.0, 20_001, seed=seed).n_trials for seed in range(5)]
+    assert np.median(odd) < 1.1 * np.median([one.n_trials for one in results])
     assert audit(1.0, 3000, closeness=1.0).stopped == "spent"
 
 

@@ -177,6 +177,15 @@ def test_one_trial_has_no_spread():
     assert np.isnan(row["se"])
 
 
+def test_only_trials_with_a_value_count():
+    trials = pd.DataFrame({"method": ["a"] * 4, "label": ["A"] * 4})
+    trials["error"], trials["other"] = [1.0, 3.0, np.nan, np.nan], np.nan
+    row, none = (tables.summary_table(trials, [name], []).iloc[0] for name in ("error", "other"))
+    assert (row["n"], row["mean"], row["se"]) == (2, 2.0, pytest.approx(1.0))
+    assert none["n"] == 0
+    assert np.isnan([none["mean"], none["se"]]).all()
+
+
 def test_data_and_starts_are_the_same_along_swept_axes():
     spec = {
         "seed": 0,
