@@ -16,7 +16,6 @@ from privclust.mixtures import (
     perturbations,
 )
 from privclust.mixtures._frames import clipped_moments, statistic_weights
-from privclust.mixtures._kernels import BITS
 from privclust.privacy import NoiseWarning
 
 K, D = 10, 10
@@ -100,10 +99,11 @@ def test_rows_in_whole_numbers():
     X[:20] = np.vstack([np.eye(D), -np.eye(D)])
     every = [flat(exact_statistics(row[None], 1.0, p)) for row in X]
     noise = perturbations(PlanSettings(D, K, 1, "full", "joint", "corrected", 1e-3), 1.0)["joint"]
-    bound = Fraction(noise.sensitivity.value) ** 2 * Fraction(4) ** BITS
+    bits = exact_statistics(X, 1.0, p).sums.bits
+    bound = Fraction(noise.sensitivity.value) ** 2 * Fraction(4) ** bits
     squares = np.array(every[0][1], dtype=object)
     rows = np.array([numbers for numbers, _ in every])
-    approximate = (rows / 2.0**BITS * np.sqrt(squares.astype(float))).reshape(len(X), -1)
+    approximate = (rows / 2.0**bits * np.sqrt(squares.astype(float))).reshape(len(X), -1)
     gram = approximate @ approximate.T
     distances = np.diag(gram)[:, None] + np.diag(gram) - 2.0 * gram
     for pair in np.argsort(-distances, axis=None)[:20]:
@@ -113,7 +113,7 @@ def test_rows_in_whole_numbers():
     # coordinates that are used are in the ball, not a little beyond it
     alone = MixtureParameters(np.ones(1), np.zeros((1, D)), np.ones(1), "spherical")
     for row in X:
-        assert exact_statistics(row[None], 1.0, alone).second_moments.integers[0] <= 2**BITS
+        assert exact_statistics(row[None], 1.0, alone).second_moments.integers[0] <= 2**bits
 
 
 @pytest.mark.attack(
@@ -160,8 +160,8 @@ def test_narrow_frames(narrow):
         for row in scale * on_the_sphere(300, 3):
             exact = clipped_moments(row[None], p, 2.0)
             squares = exact.sums.integers[0].astype(object) ** 2
-            assert squares.sum() <= 4**BITS
-            assert np.trace(exact.second_moments.integers[0]) <= 2**BITS
+            assert squares.sum() <= 4**exact.sums.bits
+            assert np.trace(exact.second_moments.integers[0]) <= 2**exact.second_moments.bits
 
 
 @pytest.mark.attack(

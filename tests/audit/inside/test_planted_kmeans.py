@@ -7,7 +7,6 @@ import pytest
 
 from privclust.core.fixed_point import FixedPoint
 from privclust.kmeans import CompressiveKMeans, TreeKMeans, _rounds, _tree
-from privclust.kmeans._cells import Cells
 from privclust.privacy.measurements import Gaussian
 from privclust_audit.inside import look_inside
 
@@ -53,7 +52,7 @@ def a_split_goes_by_the_rows(patch):
 
 
 def a_level_counts_rows_twice(patch):
-    real = Cells.counts
+    real = _tree.Cells.counts
 
     def twice(self, numbers, level):
         counts = real(self, numbers, level)
@@ -61,7 +60,7 @@ def a_level_counts_rows_twice(patch):
             return FixedPoint(2 * counts.integers, counts.bits)
         return 2.0 * counts
 
-    patch.setattr(Cells, "counts", twice)
+    patch.setattr(_tree.Cells, "counts", twice)
 
 
 class ScaledNoise(Gaussian):

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from privclust.decoding import decode
-from privclust.decoding._sizes import number_of_frequencies
+from privclust.decoding import DensitySketches, decode
 from privclust.kmeans import CompressiveKMeans, LloydKMeans
 from privclust.kmeans import _compressive as module
 from privclust.privacy import NoiseWarning, PrivacyLeakWarning
@@ -149,10 +148,7 @@ def test_same_seed_same_bytes(params):
 def test_number_of_frequencies():
     X = three_groups(100)
     assert model(3, n_frequencies=33).fit(X).sketch_.n_frequencies == 33
-    assert (
-        CompressiveKMeans(3, epsilon=None, random_state=0).fit(X).sketch_.n_frequencies
-        >= 10 * 3 * 2
-    )
+    assert CompressiveKMeans(3, epsilon=None, random_state=0).fit(X).sketch_.n_frequencies == 500
     with pytest.warns(UserWarning, match="identifiable"):
         model(3, n_frequencies=8).fit(X)
 
@@ -641,10 +637,13 @@ def test_decoding_its_sketch_again_finds_the_same_groups():
 
 
 @pytest.mark.parametrize(
-    ("n_unknowns", "m"), [(1, 500), (50, 500), (100, 1000), (500, 5000), (1000, 5000), (2500, 7500)]
+    ("k", "d", "m"),
+    [(1, 1, 500), (5, 10, 500), (10, 10, 1000), (50, 10, 5000), (100, 10, 5000), (250, 10, 7500)],
 )
-def test_the_default_number_of_frequencies(n_unknowns, m):
-    assert number_of_frequencies(n_unknowns) == m
+def test_the_default_number_of_frequencies(k, d, m):
+    """A noise's sensitivity grows with the number of frequencies of its sketch."""
+    planned = DensitySketches.planned(d, k, 1.0)
+    assert planned.clusters.sensitivity == sensitivities(m, "replace_one")[1]
 
 
 def test_the_guarantee_names_pilot_and_sums():

@@ -1,24 +1,47 @@
-import math
+import itertools
+import re
 
 import numpy as np
 import pytest
 
-from privclust.kmeans import Grid
-from privclust.kmeans._grid import grid_shape
+from privclust.kmeans import EUGkM, Grid
 from privclust.privacy.bounds import Box
+
+noisy = pytest.mark.filterwarnings(
+    "ignore::privclust.privacy.NoiseWarning", "ignore::privclust.privacy.WeakGuaranteeWarning"
+)
 
 
 def box(low, high, d):
     return Box(np.broadcast_to(np.asarray(low, float), d), np.broadcast_to(high, d).astype(float))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 10])
-@pytest.mark.parametrize("n_epsilon", [1e-6, 1.0, 9.0, 100.0, 5e3, 1e5])
-def test_number_of_cells_is_the_printed_one(d, n_epsilon):
+def fitted(n_samples, epsilon, d, max_cells=10**6):
+    """A fit to one row with a given N; counts get the whole epsilon."""
+    return EUGkM(
+        1,
+        epsilon=epsilon,
+        neighbours="add_remove",
+        bounds=(-1.0, 1.0),
+        n_samples=n_samples,
+        n_init=1,
+        max_cells=max_cells,
+        random_state=0,
+    ).fit(np.zeros((1, d)))
+
+
+@pytest.mark.parametrize(
+    ("n_epsilon", "d"),
+    # in ten dimensions the largest has millions of cells, see below
+    list(itertools.product([1e-6, 1.0, 9.0, 100.0, 5e3, 1e5], [1, 2, 3, 10]))[:-1],
+)
+@noisy
+def test_number_of_cells_is_the_printed_one(n_epsilon, d):
     """M = (N eps / 10)^(2d/(2+d)), up to one more cell along an axis."""
     M = (n_epsilon / 10) ** (2 * d / (2 + d))
-    shape = grid_shape(n_epsilon / 0.25, 0.25, d, 10**9)
-    n_cells = np.prod(shape)
+    fit = fitted(10**6, n_epsilon / 10**6, d)
+    shape, n_cells = fit.grid_shape_, fit.n_cells_
+    assert n_cells == np.prod(shape)
     assert len(shape) == d
     assert max(shape) - min(shape) <= 1
     assert list(shape) == sorted(shape, reverse=True)
@@ -30,25 +53,31 @@ def test_number_of_cells_is_the_printed_one(d, n_epsilon):
         assert n_cells >= M * (1 - 1e-9)
 
 
+@noisy
 def test_grid_of_the_authors():
-    assert grid_shape(5000, 1.0, 2, 10**6) == (23, 22)
+    assert fitted(5000, 1.0, 2).grid_shape_ == (23, 22)
 
 
 def test_too_many_cells_are_refused():
     """At N eps = 1e5 in ten dimensions: (1e4)^(20/12) = 4.6e6 cells."""
-    assert np.prod(grid_shape(1e7, 0.01, 10, 10**7)) > 4.6e6
     with pytest.raises(ValueError, match=r"needs 4.*e\+06 cells \(.*e\+08 bytes\).*1000000"):
-        grid_shape(1e7, 0.01, 10, 10**6)
+        fitted(10**7, 0.01, 10)
     with pytest.raises(ValueError, match="max_cells is 10"):
-        grid_shape(1e300, 1e300, 10, 10)
+        fitted(10**300, 1e300, 10, max_cells=10)
 
 
 @pytest.mark.parametrize(
     ("epsilon", "n_cells"), [(0.01, 5e6), (0.03, 2.916e7), (0.1, 2.42e8), (1.0, 1e10)]
 )
 def test_the_grid_at_the_size_of_the_compressive_paper(epsilon, n_cells):
-    """For 10^7 rows in ten dimensions, as in docs/results/ckm_details.md."""
-    assert math.prod(grid_shape(1e7, epsilon, 10, 10**11)) == pytest.approx(n_cells, rel=1e-3)
+    """For 10^7 rows in ten dimensions, as in docs/results/ckm_details.md.
+
+    A grid just too large is refused with its number of cells.
+    """
+    with pytest.raises(ValueError, match="the grid needs") as error:
+        fitted(10**7, epsilon, 10, max_cells=int(0.99 * n_cells))
+    found = float(re.search(r"needs (\S+) cells", str(error.value))[1])
+    assert found == pytest.approx(n_cells, rel=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 2), (1, 4, 1), (2, 3, 2, 2)])

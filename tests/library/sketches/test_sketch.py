@@ -17,7 +17,6 @@ from privclust.core.hdf5 import FileError
 from privclust.privacy import Guarantee
 from privclust.sketches import FeatureSums, Sketch, _sketch_file, release, scrambled
 from privclust.sketches._release import measurement
-from privclust.sketches._sketch import SketchNoise
 from privclust_papers.pipeline import artefacts
 
 D, M = 3, 40
@@ -293,17 +292,17 @@ def test_arguments_are_checked(X, frequencies):
         ((frequencies, sums, -1, M, None, None, {}), "n_samples"),
         ((frequencies, sums, 3), "either exact"),
         ((frequencies, sums, 3, M + 1), "at most the number of frequencies"),
-        ((frequencies, sums, 3, M, SketchNoise("laplace", 1.0)), "neither"),
+        ((frequencies, sums, 3, M, noisy.noise), "neither"),
         ((frequencies, sums, math.nan, M, noisy.noise, noisy.guarantee), "n_samples"),
         ((frequencies, sums, 3, M, noisy.noise, noisy.guarantee, {}), "either exact"),
     ):
         with pytest.raises(ValueError, match=reason):
             Sketch(*arguments)
     with pytest.raises(ValueError, match="mechanism"):
-        SketchNoise("gamma", 1.0)
+        dataclasses.replace(noisy.noise, mechanism="gamma")
     for scale in (0, -3.0, math.nan, math.inf, 1e151, "x", None, True):
         with pytest.raises(ValueError, match="scale must be"):
-            SketchNoise("laplace", scale)
+            dataclasses.replace(noisy.noise, scale=scale)
 
 
 @pytest.mark.parametrize("dtype", ["f2", ">f4", "i4", ">f8", "u1", "f4"])

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from privclust.embedding import SMLQ, PrivateMail, RetrievalServer, align
-from privclust.embedding._smlq import FeatureLaplacian
 from privclust.metrics.retrieval import recall_ceiling
 from privclust_papers.pipeline.runner import TrialData, TrialStreams, run_method
 from privclust_papers.privatemail import checks as retrieval_checks
@@ -500,12 +499,8 @@ def test_servers_on_the_same_images_share_the_kernel(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 4
     made = []
-    make = FeatureLaplacian.__init__
-    monkeypatch.setattr(
-        FeatureLaplacian,
-        "__init__",
-        lambda self, *arguments: made.append(1) or make(self, *arguments),
-    )
+    make = SMLQ._laplacian
+    monkeypatch.setattr(SMLQ, "_laplacian", lambda self, X: made.append(1) or make(self, X))
 
     def compare(task, **settings):
         model = PrivateMail(**settings)
