@@ -46,17 +46,6 @@ def test_bits_do_not_depend_on_where_arrays_are(dtype):
         assert outcomes[0] == outcomes[1]
 
 
-def problem_of(omega, z):
-    """What the kernels take: frequencies in turns, squared moduli, parts of the features."""
-    squares = np.einsum("ij,ij->j", omega, omega)
-    return (
-        np.ascontiguousarray(omega / (2 * math.pi)),
-        squares,
-        np.ascontiguousarray(z.real),
-        np.ascontiguousarray(z.imag),
-    )
-
-
 def atoms(omega, centers, variances):
     """Characteristic functions of isotropic Gaussians, (K, m)."""
     squares = (omega**2).sum(axis=0)
@@ -80,7 +69,7 @@ def value_and_gradients(weights, centers, variances, shared, problem):
 @pytest.mark.parametrize("m", [1, 127, 128, 129, 300])
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (1, 3), (4, 2)])
 @pytest.mark.parametrize("shared", [True, False])
-def test_residual_and_gradient_are_those_of_complex_numpy(k, d, m, shared):
+def test_residual_and_gradient_are_those_of_complex_numpy(k, d, m, shared, problem_of):
     """Features are made to 1e-12, so sums of m of them to about m 1e-12."""
     omega, z, weights, centers, variances = example(k, d, m)
     used = np.full(k, variances[0]) if shared else variances
@@ -101,7 +90,7 @@ def test_residual_and_gradient_are_those_of_complex_numpy(k, d, m, shared):
 @pytest.mark.parametrize("m", [1, 127, 129, 2_500])
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (4, 2), (40, 20)])
 @pytest.mark.parametrize("shared", [True, False])
-def test_single_precision_is_right_to_its_last_bits(k, d, m, shared):
+def test_single_precision_is_right_to_its_last_bits(k, d, m, shared, problem_of):
     """A phase of t turns is off by some 6e-8 t sqrt(d), and so are atoms; t is 5 here at most."""
     omega, z, weights, centers, variances = example(k, d, m, seed=6)
     problem = problem_of(omega / math.sqrt(d), z)
@@ -117,7 +106,7 @@ def test_single_precision_is_right_to_its_last_bits(k, d, m, shared):
 
 @pytest.mark.parametrize("what", ["features", "frequencies"])
 @pytest.mark.parametrize("size", [1e60, math.inf, math.nan])
-def test_what_single_precision_cannot_hold_stays_as_it_is(what, size):
+def test_what_single_precision_cannot_hold_stays_as_it_is(what, size, problem_of):
     turns, squares, real, imaginary = problem_of(*example(2, 2, 9)[:2])
     (real if what == "features" else squares)[3] = size
     problem = turns, squares, real, imaginary
@@ -125,7 +114,7 @@ def test_what_single_precision_cannot_hold_stays_as_it_is(what, size):
 
 
 @pytest.mark.parametrize("n_variances", [1, 3])
-def test_the_packed_gradient_is_that_of_differences(n_variances):
+def test_the_packed_gradient_is_that_of_differences(n_variances, problem_of):
     """Central differences of step 1e-5: errors of 1e-10 by curvature, 1e-9 by rounding."""
     k, d, m = 3, 2, 150
     omega, z, weights, centers, _ = example(k, d, m, seed=1)
@@ -143,7 +132,7 @@ def test_the_packed_gradient_is_that_of_differences(n_variances):
     np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-6)
 
 
-def test_correlation_and_gradient():
+def test_correlation_and_gradient(problem_of):
     omega, z, _, centers, _ = example(1, 3, 200, seed=3)
     turns, _, real, imaginary = problem_of(omega, z)
     gradient, unused = np.empty(3), np.empty(3)
@@ -159,7 +148,7 @@ def test_correlation_and_gradient():
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
-def test_atoms_far_away_keep_modulus_and_phase(scale):
+def test_atoms_far_away_keep_modulus_and_phase(scale, problem_of):
     """A phase of size s is off by a few units of rounding of s, an atom by 1e-12 beside that."""
     omega, _, _, centers, variances = example(4, 2, 77, seed=4)
     centers = centers * scale
@@ -170,7 +159,7 @@ def test_atoms_far_away_keep_modulus_and_phase(scale):
 
 
 @pytest.mark.parametrize("n_variances", [1, 3])
-def test_each_step_lowers_the_residual(n_variances):
+def test_each_step_lowers_the_residual(n_variances, problem_of):
     k, d, m = 3, 2, 200
     omega, z, weights, centers, _ = example(k, d, m, seed=5)
     problem = problem_of(omega, z)
@@ -188,7 +177,7 @@ def test_each_step_lowers_the_residual(n_variances):
         assert value_and_gradients(*found[:3], shared, problem)[0] == pytest.approx(value, rel=1e-9)
 
 
-def test_a_convex_problem_is_solved():
+def test_a_convex_problem_is_solved(problem_of):
     """At frequency 0 all that counts is the weight: f = sum_j |z_j - a|^2, least at the mean."""
     z = np.array([0.2, 0.7, 0.9]) + 0.1j
     problem = problem_of(np.zeros((1, 3)), z)
@@ -198,7 +187,7 @@ def test_a_convex_problem_is_solved():
     assert value == pytest.approx(0.26 + 0.03, rel=1e-12)
 
 
-def test_converges_to_the_mixture_next_to_it():
+def test_converges_to_the_mixture_next_to_it(problem_of):
     k, d, m = 3, 2, 150
     omega, _, _, _, _ = example(k, d, m, seed=6)
     weights, variances = np.array([0.5, 0.3, 0.2]), np.array([0.5, 1.0, 0.3])
@@ -212,7 +201,7 @@ def test_converges_to_the_mixture_next_to_it():
         np.testing.assert_allclose(got, right, atol=1e-7)
 
 
-def test_starting_at_the_minimum_or_nowhere_stays_there():
+def test_starting_at_the_minimum_or_nowhere_stays_there(problem_of):
     omega, _, _, _, _ = example(1, 2, 50)
     problem = problem_of(omega, np.zeros(50, dtype=complex))
     point = np.zeros(4)  # no weight: all gradients vanish

@@ -9,7 +9,6 @@ from scipy.spatial.distance import cdist
 
 from privclust.core.lloyd import lloyd, nearest_center_statistics, plus_plus
 from privclust.decoding import Decoded, Moments
-from privclust.decoding._gaussians import boxed_points
 from privclust.decoding._mixture_decoder import (
     decode_mixture,
     expected_residual,
@@ -178,6 +177,23 @@ def test_pruning_keeps_what_is_needed():
     np.testing.assert_allclose(weights, WEIGHTS, atol=1e-6)
 
 
+@pytest.mark.parametrize("has_covariances", [False, True])
+def test_residuals_are_those_of_the_mixture_s_features(has_covariances):
+    rng = np.random.default_rng(5)
+    omega = rng.normal(0.0, 0.7, (2, 80))
+    left = np.exp(1j * rng.uniform(0.0, 6.0, 80)) * rng.random(80)
+    weights, centers, spreads = np.array([0.3, 0.7]), rng.standard_normal((2, 2)), [0.7, 1.2]
+    covariances = np.square(spreads)[:, None, None] * np.eye(2)
+    if has_covariances:
+        covariances = np.array([[[1.0, 0.3], [0.3, 0.5]], [[2.0, -0.4], [-0.4, 1.0]]])
+        spreads = np.linalg.cholesky(covariances)
+    problem = MixtureFit(left, omega, Moments(np.zeros(2), np.ones(2)), "per_cluster")
+    squares = np.einsum("im,kij,jm->km", omega, covariances, omega)
+    own = weights @ np.exp(1j * centers @ omega - 0.5 * squares)
+    found = problem.residual_of(weights, centers, np.array(spreads))
+    assert found == pytest.approx((np.abs(left - own) ** 2).sum(), rel=1e-10)
+
+
 def test_loss_of_an_atom_is_what_refitting_without_it_adds():
     """alpha^2 / (G^-1)_kk, against least squares without the atom."""
     omega = draw_frequencies(2, 150, variance=4.0, random_state=0)
@@ -321,28 +337,6 @@ def test_kmeans_of_nothing_stays_at_the_start():
     )
     np.testing.assert_array_equal(centers, start)
     np.testing.assert_array_equal(weights, 1 / 3)
-
-
-def test_points_within_a_box_have_the_law_of_cut_off_gaussians():
-    """Means and variances of each coordinate by closed form; five standard errors."""
-    box = Box(np.array([-1.0, -0.5]), np.array([1.0, 2.0]))
-    centers, spreads = np.array([[0.5, 0.0], [-3.0, 1.0]]), np.array([1.0, 2.0])
-    n = 40_000
-    points = boxed_points(np.full(2, 0.5), centers, spreads, n, box, np.random.default_rng(0))
-    assert ((points >= box.low) & (points <= box.high)).all()
-    for k, of_one in enumerate((np.r_[0:10_000, 20_000:30_000], np.r_[10_000:20_000, 30_000:n])):
-        low, high = (box.low - centers[k]) / spreads[k], (box.high - centers[k]) / spreads[k]
-        law = stats.truncnorm(low, high, loc=centers[k], scale=spreads[k])
-        error = 5.0 * law.std() / math.sqrt(0.5 * n)
-        assert (np.abs(points[of_one].mean(axis=0) - law.mean()) < error).all()
-        assert (np.abs(points[of_one].std(axis=0) / law.std() - 1.0) < 0.05).all()
-
-
-def test_points_far_from_a_box_come_to_lie_in_it():
-    box = Box(np.full(2, -1.0), np.full(2, 1.0))
-    centers, spreads = np.array([[1e6, 0.0], [0.0, -5.0]]), np.array([1e-3, 0.0])
-    points = boxed_points(np.full(2, 0.5), centers, spreads, 100, box, np.random.default_rng(0))
-    assert ((points >= -1.0) & (points <= 1.0)).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.003, 0.01])

@@ -5,10 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privclust.decoding._atoms import least_squares_problem
 from privclust.decoding._posterior import posterior_modes
-from privclust.decoding._sizes import pilot_frequencies
-from privclust.privacy.bounds import Box
 
 
 def plain_mode(features, frequencies, damping, errors, of_level, precisions, mean):
@@ -50,15 +47,17 @@ def plain_mode(features, frequencies, damping, errors, of_level, precisions, mea
 @pytest.mark.parametrize("d", [1, 2, 8, 30])
 @pytest.mark.parametrize("sigma", [1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("of_level", [0.0, 1e3])
-def test_modes_are_those_of_the_plain_climb(d, sigma, of_level):
+def test_modes_are_those_of_the_plain_climb(
+    d, sigma, of_level, problem_of, frequencies_of_all_scales
+):
     rng = np.random.default_rng(d)
-    omega = pilot_frequencies(Box(np.full(d, -1.0), np.full(d, 1.0)), rng)
+    omega = frequencies_of_all_scales(d, rng)
     X = rng.uniform(-0.5, 0.5, (3, d))[rng.integers(3, size=500)]
     X += 0.1 * rng.standard_normal(X.shape)
     noise = sigma * (rng.standard_normal(omega.shape[1]) + 1j * rng.standard_normal(omega.shape[1]))
     features = 0.98 * np.exp(1j * (X @ omega)).mean(axis=0) + noise
     precisions, variances = np.full(d, 3.0), np.geomspace(1.0, 1e-4, 20)
-    problem = least_squares_problem(features, omega)
+    problem = problem_of(omega, features)
     modes = posterior_modes(variances, problem, sigma**2, of_level, precisions)
     mean = np.zeros(d)
     for v, evidence, gain, level, place, spread in zip(variances, *modes, strict=True):

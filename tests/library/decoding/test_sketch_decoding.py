@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from privclust.decoding import Moments, decode, hidden_by_noise, standard_errors
-from privclust.decoding._moments import estimate_moments
 from privclust.decoding._seed import decoding_generator
-from privclust.decoding._sketch_decoding import decode_density, mean_features
+from privclust.decoding._sketch_decoding import decode_density
 from privclust.privacy.bounds import checked_box
 from privclust.sketches import Sketch, draw_frequencies, release
 
@@ -168,43 +167,6 @@ def test_the_default_number_of_starts(method, n_init):
     np.testing.assert_array_equal(given.centers, default.centers)
 
 
-# --- moments ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("box", [None, checked_box((-20, 40), 3)])
-@pytest.mark.parametrize("sigma", [0.0, 20.0])
-def test_moments_of_a_gaussian(box, sigma):
-    """n = 20000: 20 draws, all within 25 % in variance and 0.3 deviations in the mean."""
-    mean, deviations = np.array([3.0, -2.0, 10.0]), np.array([3.0, 2.0, 4.0])
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X = mean + deviations * rng.standard_normal((20000, 3))
-        sketch = sketch_of(X, m=300, variance=9.0, seed=seed)
-        noise = sigma * (rng.standard_normal(300) + 1j * rng.standard_normal(300))
-        z = (sketch.sums + noise) / len(X)
-        found = estimate_moments(z, sketch.frequencies, (sigma / len(X)) ** 2, box, rng)
-        assert (np.abs(found.mean - mean) < 0.3 * deviations).all()
-        np.testing.assert_allclose(found.variances, deviations**2, rtol=0.25)
-
-
-def test_loud_noise_does_not_make_the_data_narrow():
-    """Noise of 0.39 on each of a pilot's features, five clusters in the plane, 30 draws.
-
-    The variance comes out within a factor of 20 each time, which the decoder's range of spreads
-    covers: a narrow atom, with features of modulus 1 everywhere, is off by factors of thousands.
-    """
-    box = checked_box((-23.0, 23.0), 2)
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        X = rng.uniform(-8, 8, (5, 2))[rng.integers(0, 5, 5000)] + rng.standard_normal((5000, 2))
-        directions = rng.standard_normal((2, 72))
-        omega = directions / np.linalg.norm(directions, axis=0) * np.logspace(-0.7, 2.3, 72) / 23.0
-        z = np.exp(1j * (X @ omega)).mean(axis=0)
-        z += 0.39 * (rng.standard_normal(72) + 1j * rng.standard_normal(72))
-        found = estimate_moments(z, omega, 0.39**2, box, rng)
-        assert 0.05 < found.variance / X.var(axis=0).mean() < 20.0
-
-
 @pytest.mark.parametrize("variance", [1e-12, 1e6, 1e12, 1e60])
 @pytest.mark.parametrize("method", ["gaussian", "clompr"])
 def test_frequencies_of_another_scale_than_the_box(variance, method):
@@ -214,16 +176,6 @@ def test_frequencies_of_another_scale_than_the_box(variance, method):
     found = decode(sketch, 2, bounds=(-1.0, 1.0), method=method, random_state=0)
     assert np.isfinite(found.centers).all()
     assert np.abs(found.centers).max() <= 1.0
-
-
-def test_moments_of_noise_are_those_of_the_box():
-    box = checked_box((np.array([-1.0, 5.0]), np.array([1.0, 11.0])), 2)
-    omega = draw_frequencies(2, 100, random_state=0)
-    rng = np.random.default_rng(0)
-    z = rng.standard_normal(100) + 1j * rng.standard_normal(100)
-    found = estimate_moments(z, omega, 1.0, box, rng)
-    np.testing.assert_allclose(found.mean, [0.0, 8.0])
-    np.testing.assert_allclose(found.variances, [1 / 3, 3.0])
 
 
 # --- sketches that tell nothing --------------------------------------------------------------
@@ -251,13 +203,16 @@ def test_noise_alone_gives_finite_centers_in_the_box(options, neighbours):
     assert (min(counts) < 1) == (neighbours == "add_remove")
 
 
-def test_a_count_below_one_counts_as_one():
+@pytest.mark.parametrize("count", [-1e9, 0.0, 0.999])
+def test_a_count_below_one_counts_as_one(count):
     sketch = release(sketch_of(three_groups(10)), 0.01, neighbours="add_remove", random_state=0)
-    for count in (-1e9, 0.0, 0.999):
-        features, noise, n_samples = mean_features(replace(sketch, n_samples=count))
-        assert n_samples == 1.0
-        np.testing.assert_array_equal(features, sketch.sums)
-        assert noise == sketch.noise_variance
+    found, of_one, of_more = (
+        decode(replace(sketch, n_samples=n), 2, bounds=BOX, random_state=0)
+        for n in (count, 1.0, 1.01)
+    )
+    assert found.centers.tobytes() == of_one.centers.tobytes()
+    assert found.residual == of_one.residual != of_more.residual
+    assert found.expected_residual == of_one.expected_residual
 
 
 # --- bad input -------------------------------------------------------------------------------

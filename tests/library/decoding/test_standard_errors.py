@@ -1,14 +1,11 @@
-"""Standard errors of a sketch's clusters: derivatives, closed forms, laws, and flags."""
+"""Standard errors of a sketch's clusters: their sizes, laws and flags."""
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from privclust.core.lloyd import lloyd
-from privclust.decoding import Moments, decode, standard_errors
-from privclust.decoding._gaussians import GaussianMixture, drawn_points, log_parts
-from privclust.decoding._mixture_errors import _jacobian, scores
-from privclust.decoding._mixture_fit import MixtureFit
+from privclust.decoding import decode, standard_errors
 from privclust.kmeans import CompressiveKMeans
 from privclust.sketches import Sketch, draw_frequencies, release
 
@@ -22,75 +19,6 @@ def clusters(n, rng, centers=CENTERS):
 
 def sketch_of(X, seed=0, m=150, variance=4.0):
     return Sketch.of(X, draw_frequencies(X.shape[1], m, variance=variance, random_state=seed))
-
-
-@pytest.fixture(params=["one number", "covariances"])
-def density(request):
-    rng = np.random.default_rng(3)
-    spreads = np.array([0.7, 1.2])
-    if request.param == "covariances":
-        spreads = np.linalg.cholesky(
-            np.array([[[1.0, 0.3], [0.3, 0.5]], [[2.0, -0.4], [-0.4, 1.0]]])
-        )
-    return GaussianMixture(np.array([0.3, 0.7]), rng.standard_normal((2, 2)), spreads, 2)
-
-
-def moved(density, place, step):
-    """The weights (not adding up to 1), centers and factors after a step of one number."""
-    d = 2
-    factors = density.spreads
-    if factors.ndim == 1:
-        factors = factors[:, None, None] * np.eye(d)
-    weights, centers, factors = density.weights.copy(), density.centers.copy(), factors.copy()
-    n = d + 2 if density.spreads.ndim == 1 else 1 + d + 3
-    k, i = divmod(place, n)
-    if i == 0:
-        weights[k] *= 1.0 + step
-    elif i <= d:
-        centers[k] += step * factors[k][:, i - 1]
-    else:
-        change = np.eye(d)
-        if density.spreads.ndim != 1:
-            a, b = [(0, 0), (1, 0), (1, 1)][i - 1 - d]
-            change = np.zeros((d, d))
-            change[a, b] = change[b, a] = 1.0
-        factors[k] = np.linalg.cholesky(factors[k] @ (np.eye(d) + step * change) @ factors[k].T)
-    return weights, centers, factors
-
-
-def features_of(omega, weights, centers, factors):
-    images = np.matmul(factors.transpose(0, 2, 1), omega)
-    atoms = np.exp(1j * centers @ omega - 0.5 * (images**2).sum(axis=1))
-    values = weights @ atoms
-    return np.concatenate([values.real, values.imag])
-
-
-def test_derivatives_are_those_of_differences(density):
-    rng = np.random.default_rng(0)
-    omega, points = rng.standard_normal((2, 7)), 2.0 * rng.standard_normal((9, 2))
-    jacobian, score = _jacobian(omega, density), scores(points, density)
-    step = 1e-5
-    for place in range(len(jacobian)):
-        up, down = (moved(density, place, side * step) for side in (1.0, -1.0))
-        slope = (features_of(omega, *up) - features_of(omega, *down)) / (2.0 * step)
-        np.testing.assert_allclose(jacobian[place], slope, atol=1e-8)
-        logs = [np.logaddexp.reduce(log_parts(points, *law), axis=1) for law in (up, down)]
-        np.testing.assert_allclose(score[:, place], (logs[0] - logs[1]) / (2.0 * step), atol=1e-6)
-
-
-def test_drawn_points_have_the_density_s_moments(density):
-    points = drawn_points(
-        density.weights, density.centers, density.spreads, 200_000, np.random.default_rng(1)
-    )
-    factors = density.spreads
-    if factors.ndim == 1:
-        factors = factors[:, None, None] * np.eye(2)
-    mean = density.weights @ density.centers
-    within = np.einsum("k,kij,klj->il", density.weights, factors, factors)
-    apart = density.centers - mean
-    whole = within + np.einsum("k,ki,kj->ij", density.weights, apart, apart)
-    np.testing.assert_allclose(points.mean(axis=0), mean, atol=0.015)
-    np.testing.assert_allclose(np.cov(points.T), whole, atol=0.03)
 
 
 def test_errors_by_noise_are_those_of_repeated_releases():
@@ -246,17 +174,3 @@ def test_clusters_far_from_gaussian_have_no_reliable_errors():
     decoded = model._decoded
     assert not decoded.is_explained
     assert not model.standard_errors(random_state=0).is_reliable.any()
-
-
-def test_residuals_are_those_of_the_mixture_s_features(density):
-    rng = np.random.default_rng(5)
-    omega = rng.normal(0.0, 0.7, (density.centers.shape[1], 80))
-    left = np.exp(1j * rng.uniform(0.0, 6.0, 80)) * rng.random(80)
-    d = len(omega)
-    problem = MixtureFit(left, omega, Moments(np.zeros(d), np.ones(d)), "per_cluster")
-    spreads = density.spreads
-    factors = spreads if spreads.ndim > 1 else spreads[:, None, None] * np.eye(d)
-    own = features_of(omega, density.weights, density.centers, factors)
-    expected = ((np.concatenate([left.real, left.imag]) - own) ** 2).sum()
-    found = problem.residual_of(density.weights, density.centers, spreads)
-    assert found == pytest.approx(expected, rel=1e-10)
