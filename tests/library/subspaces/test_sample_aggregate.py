@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.linalg import orthogonal_procrustes
+from scipy.linalg import null_space, orthogonal_procrustes
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from privclust.core.grassmann import random_bases
@@ -20,7 +20,6 @@ from privclust.subspaces import (
     canonical_subspaces,
     result_distances,
 )
-from privclust.subspaces._sample_aggregate import disjoint_subsets, printed_subsets, smaller_frames
 from privclust.subspaces._smooth_sensitivity import exact_calibration, lemma_calibration
 from privclust.subspaces._subset_results import subset_results
 
@@ -127,20 +126,17 @@ def test_distances_do_not_depend_on_blocks(monkeypatch):
 
 def test_distances_are_at_most_the_diameter():
     for k, d, q in ((2, 2, 1), (3, 4, 2), (3, 5, 3)):
-        axes = np.eye(d)
-        results = np.stack([np.stack([axes[:, :q]] * k), np.stack([axes[:, d - q :]] * k)])
-        frames = smaller_frames(results)
+        axes, width = np.eye(d), min(q, d - q)
+        frames = np.stack([np.stack([axes[:, :width]] * k), np.stack([axes[:, -width:]] * k)])
         for metric in ("procrustes", "projection"):
             found = result_distances(frames, metric)[0, 1]
-            assert found == pytest.approx(math.sqrt(2 * k * min(q, d - q)))
+            assert found == pytest.approx(math.sqrt(2 * k * width))
 
 
 def test_complements_have_the_same_distances():
     rng = np.random.default_rng(3)
     results = np.stack([random_bases(2, 5, 3, rng) for _ in range(6)])
-    frames = smaller_frames(results)
-    assert frames.shape == (6, 2, 5, 2)
-    np.testing.assert_allclose(results.transpose(0, 1, 3, 2) @ frames, 0, atol=1e-14)
+    frames = np.stack([[null_space(basis.T) for basis in result] for result in results])
     for metric in ("procrustes", "projection"):
         np.testing.assert_allclose(
             result_distances(frames, metric), result_distances(results, metric), atol=1e-6
@@ -162,7 +158,7 @@ def test_released_subspaces_depend_on_the_set_of_spans_alone(d, q):
     )
     again = canonical_subspaces((noisy @ random_bases(4, width, width, rng))[[2, 0, 3, 1]], q)
     np.testing.assert_allclose(again, found, atol=1e-10)
-    spans = smaller_frames(found[None])[0] if q != width else found
+    spans = [null_space(basis.T) for basis in found] if q != width else found
     for basis in noisy:
         one = np.linalg.qr(basis)[0][None]
         assert min(wasserstein_distance(one, span[None]) for span in spans) < 1e-10
@@ -179,14 +175,14 @@ def test_noise_is_calibrated(d, k, q):
     X = np.zeros((400, d))
     epsilon, m, trials = 60.0, 20, 60
     width = min(q, d - q)
-    chosen = exact_calibration(epsilon, 1e-6, k * d * width)
+    alpha, beta = exact_calibration(epsilon, 1e-6, k * d * width)
     # t0 = 11: 9 results may change before fewer than t0 agree
-    S = math.sqrt(2 * k * width) * math.exp(-9 * chosen.beta) + 1e-6
+    S = math.sqrt(2 * k * width) * math.exp(-9 * beta) + 1e-6
     squares = []
     for seed in range(trials):
         found = model(Fixed(k, bases), q, epsilon=epsilon, n_subsets=m, random_state=seed).fit(X)
         assert found.smooth_sensitivity_ == pytest.approx(S, rel=1e-4)
-        assert found.noise_scale_ == pytest.approx(found.smooth_sensitivity_ / chosen.alpha)
+        assert found.noise_scale_ == pytest.approx(found.smooth_sensitivity_ / alpha)
         squares.append(wasserstein_distance(found.subspaces_, bases) ** 2 / 2)
         squares[-1] /= found.noise_scale_**2
     law = stats.chi2(trials * k * q * (d - q))
@@ -198,16 +194,16 @@ def test_printed_noise_is_calibrated():
     d, k, m, epsilon, trials = 4, 2, 100, 200.0, 40
     bases = random_bases(k, d, 1, np.random.default_rng(1))
     X = np.zeros((2000, d))
-    chosen = lemma_calibration(epsilon, 1e-6, k * d)
+    alpha, beta = lemma_calibration(epsilon, 1e-6, k * d)
     # s = 10, t0 = 56, and t0 + (k + 1) 10 exceeds 100 from k = 4 on
-    S = 2 * math.sqrt(2 * k) * math.exp(-4 * chosen.beta)
+    S = 2 * math.sqrt(2 * k) * math.exp(-4 * beta)
     squares = []
     for seed in range(trials):
         found = model(
             Fixed(k, bases), epsilon=epsilon, n_subsets=m, variant="paper", random_state=seed
         ).fit(X)
         assert found.smooth_sensitivity_ == pytest.approx(S, rel=1e-6)
-        assert found.noise_scale_ == pytest.approx(S / chosen.alpha, rel=1e-6)
+        assert found.noise_scale_ == pytest.approx(S / alpha, rel=1e-6)
         squares.append(wasserstein_distance(found.subspaces_, bases) ** 2 / 2)
         squares[-1] /= found.noise_scale_**2
     law = stats.chi2(trials * k * (d - 1))
@@ -237,16 +233,33 @@ def test_more_budget_less_noise():
 # --- subsets and their results ---------------------------------------------------------------
 
 
+def subsets_of(n, m, seed=0, variant="corrected"):
+    """The numbers of the rows in each subset, as a base sees them."""
+    seen = []
+
+    class Noting(Fixed):
+        def fit(self, X, y=None):
+            seen.append(X[:, 0])
+            return super().fit(X)
+
+    X = np.column_stack([np.arange(n), np.zeros((n, 2))])
+    bases = random_bases(2, 3, 1, np.random.default_rng(seed))
+    model(Noting(2, bases), n_subsets=m, variant=variant, random_state=seed).fit(X)
+    assert len(seen) == m + 1
+    return [numbers.astype(int) for numbers in seen[1:]]  # the first are random rows, a trial
+
+
 def test_partition():
-    parts = disjoint_subsets(103, 10, np.random.default_rng(0))
+    parts, others = (subsets_of(103, 10, seed) for seed in (0, 1))
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(103))
     assert {len(part) for part in parts} == {10, 11}
+    assert set(parts[0]) != set(others[0])
 
 
-@pytest.mark.parametrize(("n", "m"), [(1000, 55), (100, 3), (100, 1), (500, 100)])
+@pytest.mark.parametrize(("n", "m"), [(1000, 55), (100, 3), (100, 1), (300, 16), (500, 100)])
 def test_printed_subsets(n, m):
     for seed in range(5):
-        subsets = printed_subsets(n, m, np.random.default_rng(seed))
+        subsets = subsets_of(n, m, seed, "paper")
         assert [len(np.unique(subset)) for subset in subsets] == [n // m] * m
         assert np.bincount(np.concatenate(subsets)).max() <= math.isqrt(m)
 
@@ -266,8 +279,7 @@ def test_a_row_changes_one_result(base, value):
     Y[7] = value * np.array([1.0, -1.0, 0.5])
     results = []
     for rows in (X, Y):
-        rng = np.random.default_rng(5)
-        subsets = disjoint_subsets(60, 10, rng)
+        subsets, rng = np.split(np.arange(60), 10), np.random.default_rng(5)
         results.append(subset_results(base, rows, subsets, (2, 3, 1), rng)[0])
     is_changed = (results[0] != results[1]).any(axis=(1, 2, 3))
     assert is_changed.sum() == 1
@@ -395,8 +407,8 @@ def test_guarantee():
     guarantee = found.guarantee_
     assert (guarantee.definition, guarantee.relation) == ("approximate", "replace-one")
     assert (guarantee.epsilon, guarantee.delta, guarantee.seeded) == (2.0, 1e-5, True)
-    chosen = exact_calibration(2.0, 1e-5, 6)
-    assert f"scale S / {chosen.alpha:.4g}, beta {chosen.beta:.4g}, 6 coordinates" in str(guarantee)
+    alpha, beta = exact_calibration(2.0, 1e-5, 6)
+    assert f"scale S / {alpha:.4g}, beta {beta:.4g}, 6 coordinates" in str(guarantee)
     assert "(2, 1e-05)-differential privacy (replace-one neighbours)" in str(guarantee)
     assert "smooth_sensitivity_ and noise_scale_ are not private" in str(guarantee)
     # what depends on the rows is not in the statement: other rows, the same statement

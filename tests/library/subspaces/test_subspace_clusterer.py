@@ -21,7 +21,6 @@ from privclust.metrics import wasserstein_distance
 from privclust.privacy import PrivacyLeakWarning
 from privclust.segmentation import LSR, TSC
 from privclust.subspaces import KPlanes, SuLQKPlanes, _subspace_clusterer
-from privclust.subspaces._subspace_clusterer import DIMENSION, start_guarantee
 
 
 @pytest.fixture
@@ -32,6 +31,12 @@ def rng():
 def starting_bases(init, X, n_clusters, dimension, rng, seeded=False):
     estimator = KPlanes(n_clusters, dimension, init=init)
     return _subspace_clusterer.starting_bases(estimator, X, rng, seeded=seeded)
+
+
+def guarantee_from(init, X):
+    """The guarantee of a private fit from a start."""
+    params = {"norm_bound": 1.0, "max_iter": 1, "n_averaged": 1, "random_state": 0}
+    return SuLQKPlanes(2, 2, init=init, **params).fit(X).guarantee_
 
 
 def test_metrics_do_not_wait_for_scikit_learn():
@@ -124,12 +129,13 @@ def test_what_rows_do_not_span_is_random(rng):
 @pytest.mark.parametrize("dimension", [0, 3, 4, 1.5, True, None])
 def test_dimensions_out_of_range(dimension):
     with pytest.raises(ValueError, match="dimension must be"):
-        DIMENSION("dimension", dimension, {"n_features": 3})
+        KPlanes(2, dimension).fit(np.eye(3))
 
 
 # --- starts ----------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:rows with a norm above")
 def test_starts(rng):
     X = rng.standard_normal((30, 5))
     given = random_bases(2, 5, 2, rng)
@@ -137,7 +143,9 @@ def test_starts(rng):
     bases, start = starting_bases("random", X, 2, 2, rng)
     assert bases.shape == (2, 5, 2)
     assert start is None
-    assert start_guarantee(start) == (None, ())
+    guarantee = guarantee_from("random", X)
+    assert guarantee.definition == "approximate"
+    assert guarantee_from(given, X) == guarantee
     bases, start = starting_bases(given.astype(np.float32), X, 2, 2, rng)
     np.testing.assert_allclose(bases, given, atol=1e-6)
     assert np.abs(bases.transpose(0, 2, 1) @ bases - np.eye(2)).max() < 1e-14
@@ -145,9 +153,12 @@ def test_starts(rng):
     bases, start = starting_bases(labels, X, 2, 2, rng)
     np.testing.assert_allclose(bases, bases_of_labels(X, labels, 2, 2, rng), atol=1e-14)
     np.testing.assert_array_equal(start, labels)
-    assert "labels" in start_guarantee(start)[1][0]
+    promised = guarantee_from(labels, X)
+    assert promised.definition == "none"
+    assert "is made of labels" in promised.caveats[0]
 
 
+@pytest.mark.filterwarnings("ignore:rows with a norm above")
 def test_starts_by_estimators(rng):
     X = rng.standard_normal((60, 5))
     unfitted = LSR(2, random_state=0)
@@ -155,7 +166,10 @@ def test_starts_by_estimators(rng):
     assert not hasattr(unfitted, "labels_")
     expected = bases_of_labels(X, unfitted.fit(X).labels_, 2, 2, rng)
     np.testing.assert_allclose(bases, expected, atol=1e-14)
-    assert "LSR" in start_guarantee(start)[1][0]
+    assert isinstance(start, LSR)
+    promised = guarantee_from(LSR(2, random_state=0), X)
+    assert promised.definition == "none"
+    assert "without noise, by LSR" in promised.caveats[0]
     planes = KPlanes(2, 2, random_state=3)
     bases, _ = starting_bases(planes, X, 2, 2, rng)
     np.testing.assert_allclose(bases, planes.fit(X).subspaces_, atol=1e-14)
@@ -165,21 +179,24 @@ def test_starts_by_estimators(rng):
 def test_only_private_subspaces_pass_on_a_guarantee(rng):
     X = rng.standard_normal((60, 5))
     params = {"norm_bound": 1.0, "random_state": 0}
-    _, start = starting_bases(SuLQKPlanes(2, 2, **params), X, 2, 2, rng)
-    promise, caveats = start_guarantee(start)
-    guarantee = start.guarantee_
+    start = SuLQKPlanes(2, 2, **params)
+    guarantee, promised = start.fit(X).guarantee_, guarantee_from(start, X)
     names = [release.name for release in guarantee.releases]
-    assert [release.name for release in promise.releases] == [f"start: {name}" for name in names]
-    assert promise.releases[0].loss == guarantee.releases[0].loss
-    assert caveats == ()
+    found = [release for release in promised.releases if release.name.startswith("start: ")]
+    assert [release.name for release in found] == [f"start: {name}" for name in names]
+    assert [release.loss for release in found] == [each.loss for each in guarantee.releases]
+    assert len(promised.releases) == 2 * len(names)
+    assert promised.definition == "approximate"
+    assert promised.epsilon > guarantee.epsilon
     # centers are private, but their labels are not, nor what is made of them and the rows
-    _, caveats = start_guarantee(starting_bases(DPLloyd(2, **params), X, 2, 2, rng)[1])
-    assert "by labels of DPLloyd" in caveats[0]
+    promised = guarantee_from(DPLloyd(2, **params), X)
+    assert promised.definition == "none"
+    assert "by labels of DPLloyd" in promised.caveats[0]
     with pytest.warns(PrivacyLeakWarning):
-        _, start = starting_bases(SuLQKPlanes(2, 2, random_state=0), X, 2, 2, rng)
-    promise, caveats = start_guarantee(start)
-    assert promise is None
-    assert "norm_bound was not given" in caveats[0]
+        promised = guarantee_from(SuLQKPlanes(2, 2, random_state=0), X)
+    assert promised.definition == "none"
+    assert not any(release.name.startswith("start: ") for release in promised.releases)
+    assert "norm_bound was not given" in promised.caveats[0]
 
 
 def test_a_seed_is_passed_on_where_asked_for(rng):
