@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from privclust_audit.black_box import _statistics, likelihood_ratio
-from privclust_audit.black_box._runs import as_arrays
+from privclust_audit.black_box import _statistics, audit_mechanism, likelihood_ratio
 
 
 def test_ratios_of_single_outputs_and_of_many_agree():
@@ -72,8 +71,15 @@ def test_learning_does_not_depend_on_the_units():
             assert np.corrcoef(*scores)[0, 1] > 0.999
 
 
+@pytest.mark.parametrize("kind", [bool, int, np.int8, float, lambda k: [[k], [1]]])
+def test_numbers_of_any_kind_are_told_apart(kind):
+    """Outputs that are lists of runs become arrays, and a statistic is learned."""
+    result = audit_mechanism(lambda data, rng: kind(data), 0, 1, 0.1, 0.0, 200, random_state=0)
+    assert result.verdict == "violated"
+
+
 def test_outputs_become_features():
-    pairs = as_arrays(([True, False], [np.int8(3), 4]))
-    assert [_statistics.flattened(one).tolist() for one in pairs] == [[[1], [0]], [[3], [4]]]
+    assert _statistics.flattened(np.array([True, False])).tolist() == [[1], [0]]
+    assert _statistics.flattened(np.array([np.int8(3), 4])).tolist() == [[3], [4]]
     features = _statistics.flattened(np.array([[[1 + 2j, 3]]]))
     assert features.tolist() == [[1, 2, 3, 0]]

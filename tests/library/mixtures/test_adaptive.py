@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privclust.decoding import DensitySketches
 from privclust.mixtures import (
     AdaptiveGaussianMixture,
     GaussianMixtureEM,
@@ -14,8 +15,8 @@ from privclust.mixtures import (
     log_density,
     sample,
 )
-from privclust.mixtures._adaptive import SKETCH_PART, FitPlan, total_share
-from privclust.privacy import NoiseWarning, PrivacyLeakWarning
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning, Sensitivity
+from privclust.privacy.measurements import analytic_gaussian_sigma
 
 TYPES = ("spherical", "diag", "full")
 NAMES = ("weights_", "means_", "covariances_")
@@ -137,19 +138,29 @@ def test_releases_are_those_of_the_stages_and_spend_the_share(noise_log, max_ite
     ]
     assert len(values) == len(releases)
     assert all(release.mechanism == "gaussian" for release in releases)
-    share = total_share(1.0, 1e-6, "pld")
     rho = [release.loss.rho for release in releases]
-    assert sum(rho) == pytest.approx(share**2 / 2.0, rel=1e-12)
+    one = Sensitivity(1.0, "l2", "replace-one", "by hand")
+    least = analytic_gaussian_sigma(one, 1.0, 1e-6) / (1.0 + 1e-9)  # is rounded up
+    assert sum(rho) == pytest.approx(0.5 / least**2, rel=1e-11)
     parts = [part.sum() / sum(rho) for part in np.split(np.array(rho), [2])]
-    assert parts == pytest.approx([SKETCH_PART, 1.0 - SKETCH_PART], rel=1e-12)
-    plan = FitPlan.of("full", 2, 3, max_iter, share)
-    assert sigmas[:2] == [plan.sketches.pilot.sigma, plan.sketches.clusters.sigma]
-    weights = plan.weights  # of parts, which get sigma over their weight
-    every = [weights.counts, weights.sums, weights.seconds, math.sqrt(2.0) * weights.seconds]
-    expected = [plan.moments.sigma / weight for weight in every]
+    assert parts == pytest.approx([0.35, 0.65], rel=1e-12)
+    sketches = DensitySketches.planned(2, 3, math.sqrt(2.0 * sum(rho[:2])))
+    planned = [sketches.pilot.sigma, sketches.clusters.sigma]
+    assert sigmas[:2] == pytest.approx(planned, rel=1e-12)
+    # squared weights of counts, sums and second moments in the plane, at 95 % of a Gaussian
+    square = -2.0 * math.log(0.05)
+    b2, c2 = math.sqrt(square), math.sqrt(0.75) * square
+    a2 = max(math.sqrt(0.5), b2**2 / (4.0 * c2))
     for release, sigma in zip(releases[2:], sigmas[2:], strict=True):
-        assert f"sigma {plan.moments.sigma:.4g} " in release.noise
-        assert sorted(set(sigma)) == pytest.approx(sorted(set(expected)), rel=1e-12)
+        assert release.sensitivity / release.scale == pytest.approx(
+            math.sqrt(2.0 * release.loss.rho), rel=1e-12
+        )
+        assert f"sigma {release.scale:.4g} " in release.noise
+        assert release.sensitivity == pytest.approx(
+            math.sqrt(2.0 * (a2 + b2 + c2)) * (1.0 + math.sqrt(6.0) * 2.0**-18), rel=1e-12
+        )
+        squares = (release.scale / np.unique(sigma)) ** 2
+        assert sorted(squares) == pytest.approx(sorted([a2, b2, c2, 2.0 * c2]), rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 50.0])

@@ -11,7 +11,6 @@ from scipy import stats
 
 from privclust.mixtures import PlanSettings, budget_share, perturbations
 from privclust.mixtures._noisy_statistics import add_noise
-from privclust.mixtures._perturbations import statements
 from privclust.privacy import Guarantee
 from privclust.privacy.accounting import zcdp_epsilon
 from privclust.privacy.measurements import Laplace
@@ -36,7 +35,8 @@ def promised(plan, share, accounting):
     """The guarantee of a fit with that share."""
     definition = "cdp" if accounting == "cdp" else "approximate"
     delta = 0.0 if accounting == "cdp" else DELTA
-    return Guarantee.of(statements(plan, share), definition, "replace-one", delta=delta)
+    lines = [part.statement(name) for name, part in perturbations(plan, share).items()]
+    return Guarantee.of(lines, definition, "replace-one", delta=delta)
 
 
 # --- what one row adds, independently of the package: columns are batches of rows ---------------

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from privclust.core.hdf5 import FileError
+from privclust.kmeans import CompressiveKMeans
 from privclust.privacy import Guarantee
 from privclust.sketches import FeatureSums, Sketch, _sketch_file, release, scrambled
-from privclust.sketches._release import measurement
 from privclust_papers.pipeline import artefacts
 
 D, M = 3, 40
@@ -259,13 +259,19 @@ def test_what_save_writes_load_reads_up_to_its_limit(tmp_path, X, frequencies, m
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-@pytest.mark.parametrize(("epsilon", "share"), [(1e-4, 1.0), (0.3, 0.1), (50.0, 0.9)])
+@pytest.mark.parametrize(("epsilon", "is_part"), [(1e-4, False), (0.3, True), (50.0, True)])
+@pytest.mark.filterwarnings("ignore::privclust.privacy.WeakGuaranteeWarning")
+@pytest.mark.filterwarnings("ignore::privclust.privacy.NoiseWarning")
 def test_honest_guarantees_are_read_in_every_sense(
-    tmp_path, X, frequencies, noise, neighbours, epsilon, share
+    tmp_path, X, frequencies, noise, neighbours, epsilon, is_part
 ):
-    how = {"noise": noise, "neighbours": neighbours, "share": share}
-    exact = Sketch.of(X, frequencies, n_measurements=7)
-    sketch = exact.with_noise(measurement(7, M, epsilon, 1e-6, **how), np.random.default_rng(0))
+    """That of a fit has nine parts of the budget of ten, and a pilot the tenth."""
+    how = {"noise": noise, "neighbours": neighbours, "random_state": 0}
+    if is_part:
+        how |= {"epsilon": epsilon, "delta": 1e-6, "last_round": False, "n_frequencies": M}
+        sketch = CompressiveKMeans(1, bounds=(-5.0, 5.0), **how).fit(X).sketch_
+    else:
+        sketch = release(Sketch.of(X, frequencies, n_measurements=7), epsilon, 1e-6, **how)
     both = sketch + sketch
     in_sense = functools.partial(
         Guarantee.of, sketch.guarantee.releases, relation=neighbours, seeded=True
