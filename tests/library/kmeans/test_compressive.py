@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from privclust.decoding import DensitySketches, decode
 from privclust.kmeans import CompressiveKMeans, LloydKMeans
 from privclust.kmeans import _compressive as module
-from privclust.privacy import NoiseWarning, PrivacyLeakWarning
+from privclust.privacy import NoiseWarning, PrivacyLeakWarning, estimator
 from privclust.sketches import Sketch, sensitivities
 
 CENTERS = np.array([[-6.0, 0.0], [6.0, 2.0], [0.0, 8.0]])
@@ -500,7 +500,8 @@ def test_privacy_is_the_default():
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_a_fit_is_charged_before_anything_is_released(monkeypatch, variance, neighbours):
     events = []
-    monkeypatch.setattr(module, "charge", events.append)
+    for place in (module, estimator):  # without and with a guarantee
+        monkeypatch.setattr(place, "charge", events.append)
     seen = Recorded.during(monkeypatch)
     seen.inputs = events  # what is sketched, in turn with what is charged
     fit = model(**PRIVATE, variance=variance, neighbours=neighbours)
