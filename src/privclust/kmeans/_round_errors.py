@@ -100,13 +100,19 @@ def errors_after_rounds(
 
 
 def _variance_ratios(draws: Draws, rounds: Sequence[Round]) -> np.ndarray:
-    """Return the variance in each cluster that was measured, divided by the mixture's, (k,)."""
+    """Return the variance in each cluster divided by that of the decoded mixture, (k,).
+
+    It is the mean of the mixture's and of the rounds' measurement, by inverse variances. Their
+    standard errors are the mixture's whole variance, and the noise.
+    """
     labels, k = nearest_center(draws.points, draws.start), len(draws.start)
     squares = ((draws.points - draws.start[labels]) ** 2).mean(axis=1)
     n_points = np.maximum(np.bincount(labels, minlength=k), 1)
     drawn = np.bincount(labels, weights=squares, minlength=k) / n_points
-    measured = np.maximum(spreads_of_rounds(rounds)[0], 0.0)
-    return measured / np.where(drawn > 0.0, drawn, 1.0)
+    drawn = np.maximum(drawn, np.finfo(float).tiny)
+    measured, noise = spreads_of_rounds(rounds)
+    weights = 1.0 / (1.0 + (noise / drawn) ** 2)
+    return np.maximum(1.0 + weights * (measured / drawn - 1.0), 0.0)
 
 
 def errors_of_rounds(
