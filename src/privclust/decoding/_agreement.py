@@ -71,6 +71,7 @@ def agreement(centers: np.ndarray, others: Sequence[np.ndarray]) -> Agreement:
     apart = cdist(centers, centers)
     np.fill_diagonal(apart, np.inf)
     reach = _SAME_PLACE * apart.min(axis=1)  # infinite for a single cluster
+    # counts include the best start itself, with moves of 0
     recurs, total, counts = np.ones(k, dtype=bool), np.zeros((k, d, d)), np.ones(k)
     n_agreeing = 1
     for other in others:

@@ -58,6 +58,7 @@ def fill_atoms(phases, damping, cosines, sines):
     """
     for j in range(damping.size):
         t = phases[j]
+        # s and c are of half the angle: cos = 1 - 2 s^2 and sin = 2 s c
         s, c = half_turn(t - np.rint(t))
         double_sine = damping[j] * (s + s)
         cosines[j] = damping[j] - double_sine * s
@@ -178,6 +179,7 @@ def _add_tile(mixture, phases, start, parts, by_weight, by_variance):
     for k in range(n_atoms):
         if k == 0 or not shared:
             fill_damping(variances[k], square, damping)
+        # a weight in float64 would turn the loops to double precision
         x, c, s = e.dtype.type(weights[k]), cosines[k], sines[k]
         fill_atoms(phases[k][start : start + size], damping, c, s)
         subtract_atom(x, c, s, e, h)
@@ -262,6 +264,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
         if iteration > 0:  # step 0 does not move, it evaluates f: one call compiles faster
             direction = _direction(gradient, steps, changes, rho, n_pairs)
             slope = np.dot(gradient, direction)
+            # no way down, or NaN: forget the pairs, as below
             if not slope < 0.0:
                 if n_pairs == 0:
                     break
@@ -273,6 +276,7 @@ def minimise(point, n_atoms, log_low, log_high, problem, max_iter, tolerance):
             for i in range(size):
                 new_point[i] = point[i] + step * direction[i]
             new_value = _value(new_point, n_atoms, log_low, log_high, problem, new_gradient)
+            # `not <=`: NaN makes the step shorter, too
             if not new_value <= value + _ARMIJO * step * slope:
                 high = step
             elif np.dot(new_gradient, direction) < _CURVATURE * slope:

@@ -35,6 +35,7 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
 
     Returns centers (k, d), weights (k,) and the squared residual of features of modulus 1.
     """
+    # the origin in the middle of the box, and its largest half-width as unit
     middle, unit = 0.5 * (low + high), 0.5 * float((high - low).max())
     shifted = features * np.exp(-1j * (middle @ frequencies))
     problem = least_squares_problem(shifted, frequencies * unit)
@@ -46,6 +47,7 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
         start = rng.uniform(-reach, reach)
         centers = np.vstack([centers, _ascend(start, residual, problem, reach)])
         if len(centers) > n_clusters:
+            # sorted, so that centers stay in the order in which they were found
             centers = centers[np.sort(np.argsort(_weights(centers, problem))[-n_clusters:])]
         weights = _weights(centers, problem)
         how = (rough, _DESCENT_STEPS) if turn < 2 * n_clusters - 1 else (problem, _LAST_STEPS)
@@ -67,6 +69,7 @@ def _weights(centers, problem):
     gram += np.eye(len(gram)) * (1e-10 * np.trace(gram) / len(gram))
     lower = np.linalg.cholesky(gram)
     right = cosines @ problem[2] + sines @ problem[3]
+    # |L'w - L^-1 b| has the normal equations G w = b, with G = L L'
     return nnls(lower.T, np.linalg.solve(lower, right))[0]
 
 

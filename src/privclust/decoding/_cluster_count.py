@@ -220,6 +220,7 @@ def _score_ellipsoids(scores, ellipsoids, problem, mixtures, most, of_atom, enou
     """Update scores, and keep the atoms, where atoms with covariances have lower scores."""
     residual = math.inf
     for k in range(1, most + 1):
+        # a residual of noise has nothing left to explain, and the penalty only grows with k
         if residual <= enough or k * of_atom >= scores.min():
             return
         *atoms, residual = problem.with_covariances(mixtures[k], diagonal=diagonal)

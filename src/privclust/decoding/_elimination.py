@@ -59,6 +59,7 @@ def _refit(products, correlations, kept, positive, places, lower, weights):
             trace, n_kept = trace + products[i, i], n_kept + 1
             rounding = max(rounding, _ROUNDING * abs(correlations[i]))
     ridge = max(_RIDGE * trace / n_kept, _LEAST_RIDGE)
+    # a limit for weights that rounding makes enter and leave again and again
     for _ in range(3 * size):
         n = _solve(products, correlations, ridge, positive, places, lower, aims)
         portion = 1.0

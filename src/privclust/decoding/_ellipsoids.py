@@ -72,6 +72,7 @@ def residual_and_gradient(weights, centers, covariances, pairs, problem, gradien
                 omega[i, j] = turns[i, first + j]
         for i in range(rows.size):
             one, other = omega[rows[i]], omega[columns[i]]
+            # omega' Sigma omega / 2 has every entry off the diagonal twice
             scale = 0.5 * radians**2 if rows[i] == columns[i] else radians**2
             for j in range(last - first):
                 products[i, j] = scale * one[j] * other[j]
@@ -103,6 +104,7 @@ def _add_tile(weights, phases, exponents, start, parts, by_weight):
     for k in range(n_atoms):
         x, c, s, exponent = weights[k], cosines[k], sines[k], exponents[k][start : start + size]
         for j in range(size):
+            # rounding may make the exponent of a thin atom negative
             damping[j] = exp_nonpositive(-max(exponent[j], 0.0))
         fill_atoms(phases[k][start : start + size], damping, c, s)
         subtract_atom(x, c, s, e, h)

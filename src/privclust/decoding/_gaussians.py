@@ -70,6 +70,7 @@ def boxed_points(weights, centers, spreads, n_points, box, rng):
     of_point = np.concatenate([labels, labels])[rows]
     means, widths = centers[of_point, columns], np.maximum(spreads[of_point], _LEAST_WIDTH)
     low, high = (ndtr((side[columns] - means) / widths) for side in (box.low, box.high))
+    # inverse transform of the Gaussian between the ends of the box; rounding may leave the box
     drawn = means + widths * ndtri(low + (high - low) * rng.random(len(rows)))
     points[rows, columns] = np.clip(drawn, box.low[columns], box.high[columns])
     return points
@@ -87,5 +88,6 @@ def _offsets(labels, spreads, n_features, rng):
         return offsets * spreads[labels][:, None]
     ends = np.searchsorted(labels, np.arange(1, len(spreads)))
     for part, factor in zip(np.split(offsets, ends), spreads, strict=True):
+        # parts are views of `offsets`
         part[:] = part @ factor.T
     return offsets

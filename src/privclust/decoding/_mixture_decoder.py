@@ -234,6 +234,7 @@ def fit_density(
         starts.append((mixture, residual))
         if least <= enough:
             break
+    # the same object if no other number of atoms had a better score: refined only once
     is_best = richest is best
     *best, least = problem.refine(*best)
     richest = best if is_best else problem.refine(*richest)[:3]
@@ -281,6 +282,7 @@ def _is_explained(fit):
     """Return whether the residual of the atoms of the density is consistent with noise."""
     whole = fit.problem.norm
     # squares of Laplace noise have 2.5 times the variance of squares of Gaussian noise
+    # m features have 2 m squares: with Gaussian noise their sum deviates by 1 / sqrt(m)
     deviation = math.sqrt(2.5 / fit.problem.size)
     limit = fit.expected_residual * (1.0 + _MISFIT_DEVIATIONS * deviation)
     return fit.problem.residual_of(*fit.atoms) <= max(limit, OPTIMISER_RESIDUAL * whole)

@@ -32,6 +32,7 @@ def errors_of_numbers(sketch, density, expected_residual, rows, rng, n_draws):
     `rows` are rows drawn from the mixture (n, n_features), and their factors (n, draws).
     """
     _, noise, n_samples = mean_features(sketch)
+    # sampling by masks; half of it in each of real and imaginary part
     noise += 0.5 * (1.0 - sketch.alpha_r) / (sketch.alpha_r * n_samples)
     sample, factors = rows
     p = _n_numbers(density)
@@ -72,6 +73,7 @@ def scores(points, density):
     """Return derivatives of the logarithm of the density at points, (n_points, n_numbers)."""
     parts = shares(points, density).T
     out = []
+    # not strict: a last Gaussian that stands for noise has no numbers
     for part, (_, center, spread) in zip(parts, _fitted(density), strict=False):
         offsets = (points - center).T
         if np.ndim(spread) == 0:

@@ -82,6 +82,7 @@ class MixtureFit:
         width = self.log_high - self.log_low
         part = (np.log(variances[:1] if self.shared else variances) - self.log_low) / width
         part = np.clip(part, LOGISTIC_EDGE, 1.0 - LOGISTIC_EDGE)
+        # at a root of 0 the gradient is 0, and a weight would stay there
         roots = np.sqrt(np.maximum(weights, 1e-6))
         point = np.concatenate([roots, centers.ravel(), np.log(part / (1.0 - part))])
         bounds = self.log_low, self.log_high
@@ -290,6 +291,7 @@ class MixtureFit:
         """
         _, squares, real, _ = self.problem
         n_features = len(self.spreads)
+        # a Gaussian about the origin, which is the data's mean, has real features
         wide = np.exp(-0.5 * squares)
         weight = max(float(wide @ real) / max(float(wide @ wide), _LEAST_NORM), 0.0)
         alone = self.residual(np.array([weight]), np.zeros((1, n_features)), np.ones(1))

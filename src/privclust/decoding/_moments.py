@@ -127,6 +127,7 @@ def _with_far_rows(moments, features, frequencies, noise, box):
     # features at frequency 0 are known to be 1: m such equations fix the sum of weights
     known = np.append(shifted, np.ones(m)), np.hstack([scaled, np.zeros((d, m))])
     anchored = least_squares_problem(*known)
+    # deviations from 1e-4 to 2 half-widths of the box
     bounds = math.log(_LEAST_FAR_VARIANCE), 2.0 * math.log(2.0)
     near, narrow = (moments.mean - box.center) / unit, moments.variance / unit**2
 
@@ -191,6 +192,7 @@ def _fitted_gaussian(features, frequencies, squares, box, rng):
     places[0] = 0.0
     heights = (np.exp(-1j * (places @ scaled)) @ shifted).real
     widest = 1e2 if box is None else max(1e2, 1e2 * float((box.half_widths**2).max()) / unit**2)
+    # of the variance, in squared units
     bounds = math.log(1e-6), math.log(widest)
     starts = [(place, 0.5) for place in places[np.argsort(-heights)[:_REFINED_PLACES]]]
     if box is not None:  # also as wide as the box
@@ -286,6 +288,7 @@ def _variances(power, frequencies, variance, noise):
     rows = np.vstack(
         [(frequencies[:, detected] ** 2).T * weight[:, None], np.eye(d) * error / variance]
     )
+    # noise may raise a modulus above 1, where the logarithm asks for a negative variance
     aims = np.append(-np.log(np.minimum(weight, 1.0)) * weight, np.full(d, error))
     variances = nnls(rows, aims)[0]
     if not variances.any():  # huge squared frequencies leave the common variance no weight

@@ -50,8 +50,10 @@ def posterior_modes(variances, problem, noise, of_level, precisions):
     evidences = heights - 0.5 * (np.log(curvatures).sum(axis=1) + np.log(prior).sum(axis=1))
     evidences -= (np.log(errors) + 0.5 * (real**2 + imaginary**2) / errors).sum(axis=1)
     if of_level > 0.0:
+        # Laplace's method for the level
         evidences -= 0.5 * np.log(powers)
     spreads = variances[:, None] + (axes**2 / curvatures[:, None]).sum(axis=2)
+    # the prior of the level gains of_level / 2 at 1, without any features
     return evidences, gains - 0.5 * of_level, levels, means, spreads
 
 

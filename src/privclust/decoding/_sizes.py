@@ -98,5 +98,6 @@ def box_of_fit(
     if epsilon is None:
         return None, ()
     leaks = leaks_of()
+    # a box without width along an axis has no scale for frequencies
     margin = 1e-3 * max(float((high - low).max()), 1e-6 * float(np.abs(X).max()), 1e-12)
     return Box(low - margin, high + margin), leaks

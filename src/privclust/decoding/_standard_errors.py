@@ -183,6 +183,7 @@ def draw_errors(sketch, decoded, rows, rng, *, of_means=False) -> Draws:
     if of_means:
         # Gamma weights of points, as in a Bayesian bootstrap of as many rows as the sketch has
         share = max(sketch.n_samples, 1.0) / len(points)
+        # without `rows` there is no sampling error
         changes = rows * (rng.gamma(share, 1.0 / share, (len(points), _DRAWS)) - 1.0)
     else:
         changes = of_numbers + _of_points(density.weights, size, rng)
@@ -226,6 +227,7 @@ def _of_points(weights, n_points, rng):
     """Draw changes of weights of paired points; each Gaussian keeps its total weight."""
     parts = [rng.standard_normal((n, _DRAWS)) for n in pair_counts(weights, n_points)]
     of_pairs = np.concatenate([part - part.mean(axis=0) for part in parts])
+    # scaled to the variation of a mean of the POINTS_PER_CLUSTER points of the decoder
     return np.tile(of_pairs, (2, 1)) * math.sqrt(_POINTS_PER_CLUSTER / POINTS_PER_CLUSTER)
 
 
