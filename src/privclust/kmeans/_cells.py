@@ -31,6 +31,7 @@ class Cells:
         self.box, self.depth = box, depth
         self._numbers = np.empty(len(X), dtype=np.int64)
         widths = 2.0 * box.half_widths
+        # along a flat axis, of a box from the data, all rows are in the first cell
         scales = np.divide(2.0**depth, widths, out=np.zeros(len(widths)), where=widths > 1e-300)
         _number(X, box.low, scales, depth, self._numbers)
         self._units = None
@@ -44,6 +45,7 @@ class Cells:
     def counts(self, cells: np.ndarray, level: int) -> np.ndarray | FixedPoint:
         """Return the exact number of rows (or sum of units) in cells of a level, (n_cells,)."""
         shift = len(self.box.low) * (self.depth - level)
+        # the deepest cells inside a cell have the numbers from cell << shift on
         ends = [np.searchsorted(self._numbers, part << shift) for part in (cells, cells + 1)]
         if self._units is None:
             return (ends[1] - ends[0]).astype(float)
@@ -93,6 +95,7 @@ def counts_behind(noisy: np.ndarray, totals: np.ndarray, sigma: float) -> np.nda
 def _is_real(z: np.ndarray, most: np.ndarray, empty: float) -> np.ndarray:
     """Return the probability that each cell has rows; z and `most` are in units of sigma."""
     width = np.maximum(1.0, most * min(1.0, 2.0 / (z.shape[1] * (1.0 - empty))))
+    # the density of a uniform number on [0, width] plus a standard normal one
     slab = (1.0 - empty) * np.maximum(ndtr(z) - ndtr(z - width), 1e-300) / width
     spike = empty * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     return slab / (slab + spike)
@@ -120,6 +123,7 @@ def _number(
             place = (np.float64(X[i, j]) - low[j]) * scales[j]
             if not place >= 0.0:  # also true for NaN
                 place = 0.5 * (last + 1) if np.isnan(place) else 0.0
+            # min before the cast: large places have no integer
             at = int(min(place, float(last)))
             for bit in range(depth):
                 number |= ((at >> bit) & 1) << (bit * d + d - 1 - j)

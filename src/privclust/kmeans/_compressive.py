@@ -296,6 +296,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         k = self._most_clusters
         p = self.n_directions or number_of_directions(k, d)
         m = self.n_frequencies or number_of_frequencies(k * p)
+        # the kind of noise depends on m, and below m on the kind
         self._mechanism = self._kind_of_noise(m)
         has_noise = self.epsilon is not None and self._mechanism == "gaussian"
         is_default = self.decoder == "gaussian" and self.variance is None
@@ -451,6 +452,7 @@ class CompressiveKMeans(PrivateEstimator, CenterClusterer):
         return left_out
 
     def _source(self):
+        # one generator for a seeded fit: each release draws its own numbers
         return noise_source(None if self.random_state is None else self._rng)
 
     def _is_seeded(self):

@@ -290,6 +290,7 @@ class DPLloyd(PrivateEstimator, CenterClusterer):
                 l1, l1_proof = domain.l1()
                 l1 *= 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
             sensitivity = Sensitivity(l1, "l1", neighbours, l1_proof)
+            # mu is the l2 sensitivity over the scale, l1 / share
             return Laplace(sensitivity, share, n_iter, mu=l2 * share / l1)
         if self.accounting == "cdp":
             share = cdp_share(self.epsilon, n_pure=n_iter)

@@ -189,6 +189,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
         shape = grid_shape(n_samples, epsilon_like, X.shape[1], self.max_cells)
         grid = Grid(box, shape)
         counts = noise.release(grid.histogram(X, records.groups), source)
+        # of Laplace noise with scale 1 / epsilon_like
         deviation = math.sqrt(2.0) / epsilon_like
         rng = unprotected_generator(source)
         self._cluster(grid, counts, deviation, rng)
@@ -222,6 +223,7 @@ class EUGkM(PrivateEstimator, CenterClusterer):
             return Laplace(sensitivity, epsilon, entries=n_changed), share
         sensitivity = Sensitivity(math.sqrt(n_changed), "l2", relation, proof)
         whole = analytic_gaussian_sigma(sensitivity, self.epsilon, self.delta)
+        # rho is proportional to 1 / sigma^2
         sigma = whole / math.sqrt(part)
         return Gaussian(sensitivity, sigma), math.sqrt(2.0) / sigma
 
@@ -241,6 +243,7 @@ def _run(grid, counts, centers, deviation, max_iter):
     n_iter = 0
     while n_iter < max_iter:
         n_iter += 1
+        # a sum of n noisy counts has sqrt(n) times the noise of one; a center below it stays
         is_heard = totals > deviation * np.sqrt(n_cells)
         moved = centers.copy()
         moved[is_heard] = grid.box.clipped(sums[is_heard] / totals[is_heard, None])

@@ -23,6 +23,7 @@ def grid_shape(n_samples: float, epsilon: float, d: int, max_cells: int) -> tupl
     there are at least M cells. Raises a ValueError if there are more than `max_cells`.
     """
     log_cells = 2.0 * d / (2.0 + d) * (math.log(n_samples) + math.log(epsilon / 10.0))
+    # far too many are refused here, before integers of this size are made
     if log_cells > math.log(max_cells) + 1.0:
         raise _too_large(math.exp(min(log_cells, 700.0)), n_samples, epsilon, max_cells)
     fewest = max(int(math.exp(log_cells / d) * (1.0 + _CELL_COUNT_TOLERANCE)), 1)

@@ -31,6 +31,7 @@ def detected_clusters(
     is_heard = counts > COUNT_DEVIATIONS * count_noise
     distances = cdist(centers, centers)
     np.fill_diagonal(distances, np.inf)
+    # a center that is mere noise is no neighbour
     distances[:, ~is_heard] = np.inf
     nearest = distances.min(axis=1)
     nearest = np.where(np.isinf(nearest), extent, nearest)

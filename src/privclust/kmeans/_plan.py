@@ -227,6 +227,7 @@ def plan(
     scale = separation * n_clusters ** (1.0 / n_features)
     half_width = _BOX * math.sqrt(scale**2 + 1.0)
     model = clone(CompressiveKMeans() if estimator is None else estimator)
+    # pure accounting of DPLloyd has Laplace noise, whatever delta is
     of_noise = 0.0 if getattr(model, "accounting", None) == "pure" else delta
     model.set_params(
         n_clusters=n_clusters,

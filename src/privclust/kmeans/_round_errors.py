@@ -130,6 +130,7 @@ def errors_of_rounds(
     weights = last.weights
     of_centers = last.errors**2
     # the noise of a count is in the sum that it is divided by as well
+    # (1 - w)^2 by its own count, and w^2 by each of the other k - 1
     kept = 1.0 - 2.0 * weights + len(counts) * weights**2
     of_weights = kept * (last.count_noise / n) ** 2
     of_inertia = [*(d * weights * last.spread_noise)]
@@ -137,6 +138,7 @@ def errors_of_rounds(
         of_centers = of_centers + spreads / counts
         of_weights = of_weights + weights * (1.0 - weights) / n
         of_inertia += [*(np.sqrt(2.0 * d * weights / n) * spreads)]
+        # a mean of d n squares of Gaussian offsets has the relative variance 2 / (d n)
         of_squares = np.hypot(of_squares, np.maximum(squares, 0.0) * np.sqrt(2.0 / (d * counts)))
     of_spreads = error_of_root(squares, of_squares)
     return StandardErrors(

@@ -84,7 +84,9 @@ def centers_by_rounds(
     else:
         # after a projection, the first round finds the mean of all rows, where all centers start
         mean, *noises = noises
+        # the middle is the origin of a projection of any number of directions
         middle = _Clusters(box.center[None], decoded.mean_square(np.zeros(1)), decoded, n_samples)
+        # the mean square about the middle has the rows' spread in it already
         middle.spread = 0.0
         everywhere = np.zeros(len(X), dtype=np.int64)
         radius = middle.radius(mean.sigma, box)
@@ -127,6 +129,7 @@ class _Clusters:
         radius = radius_of_cluster(1.0, d) * np.sqrt(spread)
         noise = (sigma * radius / self._equal) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
+            # noise grows with the squared radius: at this factor it is _SMALL_NOISE of the spread
             reach = np.sqrt(_SMALL_NOISE * spread / noise)
         radius = radius * np.clip(np.nan_to_num(reach, nan=1.0), 1.0, _WIDEST)
         half = float(np.linalg.norm(box.half_widths))
@@ -141,12 +144,14 @@ class _Clusters:
         moves = radius[:, None] * released.sums / self.rows[:, None]
         beyond = (moves**2).sum(axis=1) / d - errors
         more = float(np.median(beyond - self.unknown))
+        # a mean of d k squares has the relative deviation sqrt(2 / (d k))
         unlikely = _UNLIKELY * math.sqrt(2.0 / (d * len(errors))) * np.median(self.unknown + errors)
         unknown = self.unknown + (more if more > unlikely else 0.0)
         kept = unknown / (unknown + errors)  # the Kalman gain
         self.centers = self.centers + kept[:, None] * moves
         self.unknown = np.minimum(kept * errors / _KEPT, unknown)
         squares, noise = (part / d for part in released.mean_squares(self.rows))
+        # squares are about the old center: the squared move is subtracted
         told = np.sqrt(kept * errors), squares - np.maximum(beyond, 0.0), noise
         told = *told, released.extent, released.noise
         return Round(self.centers.copy(), self._means, count_noise, *told)

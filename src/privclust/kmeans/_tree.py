@@ -200,6 +200,7 @@ class TreeKMeans(PrivateEstimator, CenterClusterer):
         leaves, self.n_levels_ = _grow(
             Cells(X, box, deepest, records.groups), noises, n_samples, source
         )
+        # each cell has 2^d points
         self.n_cells_ = len(leaves.weights) >> X.shape[1]
         rng = unprotected_generator(source)
         centers = weighted_kmeans(leaves.points, leaves.weights, self.n_clusters, _N_INIT, rng)
@@ -327,6 +328,7 @@ def _grow(
     if not len(numbers):  # all cells are estimated as empty: use the whole box
         numbers, counts, at = np.zeros(1, dtype=np.int64), np.ones(1), np.zeros(1, dtype=np.int64)
     order = np.argsort(numbers << d * (cells.depth - at))  # neighbours follow one another
+    # the whole box, of level 0, has no noise of its own
     sigmas = np.array([noise.sigma for noise in noises])[np.maximum(at - first, 0)]
     return _points(cells, *(part[order] for part in (numbers, counts, at, sigmas))), n_levels
 
@@ -386,8 +388,10 @@ def _radii(leaves: _Leaves, centers: np.ndarray) -> np.ndarray:
     radii = np.zeros(len(centers))
     least = np.full(len(centers), np.median(leaves.widths))
     order = np.lexsort((distances, labels))
+    # the points of one cluster after another, by distance
     for own in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
         j, below = labels[own[0]], np.cumsum(leaves.weights[own])
         radii[j] = distances[own[np.searchsorted(below, _WITHIN * below[-1])]]
         least[j] = np.median(leaves.widths[own])
+    # nothing is known about places of rows within a cell
     return np.maximum(radii, 0.5 * least)

@@ -139,6 +139,7 @@ def _start(
     costs = np.empty(n)  # weight times the squared distance to the nearest center so far
     farthest, totals = np.full(n_blocks, np.inf), np.zeros(n_blocks)
     for i in range(n):
+        # the first center is drawn by weight
         costs[i] = weights[i]
         totals[i // _BLOCK] += weights[i]
     for c in range(len(centers)):
@@ -179,6 +180,7 @@ def _drawn(costs: np.ndarray, totals: np.ndarray, uniform: float) -> int:
         rest -= totals[block]
         block += 1
     i, last = block * _BLOCK, min((block + 1) * _BLOCK, len(costs)) - 1
+    # a point of cost 0 is at a center already: rounding of `rest` must not choose it
     while i < last and (rest >= costs[i] or costs[i] == 0.0):
         rest -= costs[i]
         i += 1

@@ -218,6 +218,7 @@ def one_round(
     kept = np.maximum(1.0 - moves.shape[1] * errors**2 / squares, 0.0)
     moved, d = centers + kept[:, None] * moves, X.shape[1]
     spreads, spread_noise = (part / d for part in released.mean_squares(rows))
+    # squares are about the old center: the squared move, without its noise, is subtracted
     spreads = spreads - np.maximum(squares / d - errors**2, 0.0)
     told = errors, spreads, spread_noise, released.extent, noise
     return Round(moved, released.counts, released.count_noise, *told)
@@ -248,6 +249,7 @@ def _sums_of_rows(
         part, total = slice(start, start + EXACT_ROWS), np.zeros((k, d + 1))
         _add_clipped(np.ascontiguousarray(X[part]), labels[part], centers, scales, total)
         sums += FixedPoint.of_exact(total, SUM_BITS).integers
+    # whole numbers, with no bits behind the point
     counts = np.bincount(labels, minlength=k).astype(np.int64)
     of_rows, of_spreads = FixedPoint(sums[:, :d], SUM_BITS), FixedPoint(sums[:, d:], SUM_BITS)
     return side_by_side([of_rows, FixedPoint(counts[:, None], 0), of_spreads])
