@@ -161,6 +161,7 @@ class FeatureSums:
                 "cannot protect both kinds equally"
             )
         turns, limit = self._turns_in(_SINGLE if X.dtype == _SINGLE else _DOUBLE)
+        # whole blocks: only the last chunk has a rest
         size = max(1, _CHUNK_VALUES // turns.shape[1] // BLOCK) * BLOCK
         sums = _FixedPoint(len(turns))  # apart, so that an error changes nothing
         for start in range(0, len(X), size):
@@ -198,6 +199,7 @@ class FeatureSums:
         """
         X = self._check_records(X)
         dtype = _SINGLE if X.dtype == _SINGLE else _DOUBLE
+        # the next smaller number, as rounding to float32 may exceed the limit
         most = np.nextafter(dtype.type(self._turns_in(dtype)[1]), dtype.type(0))
         if not len(X) or (X.min() >= -most and X.max() <= most):
             return X
@@ -293,6 +295,7 @@ class FeatureSums:
             d, m = self.frequencies.shape
             turns = np.zeros((m, -(-d // LANES) * LANES), dtype=dtype)
             turns[:, :d] = self.frequencies.T / (2.0 * np.pi)
+            # four times the largest possible phase is finite, so that no partial sum overflows
             largest = max(1.0, 4.0 * np.abs(turns, dtype=np.float64).sum(axis=1).max())
             self._turns[dtype] = turns, np.finfo(dtype).max / largest
         return self._turns[dtype]
@@ -313,6 +316,7 @@ class FeatureSums:
         else:
             blocks = _blocks_of(rows, turns)
             padded = np.zeros((len(blocks), BLOCK))
+            # ravel() is a view here
             padded.ravel()[:n] = weights
             add_weighted_features(blocks, padded, n, turns, shift, parts)
         sums.add(np.zeros_like(parts), parts)

@@ -184,7 +184,9 @@ def _fitted_factor(X, variance, rng):
     """Return the ratio of the fitted variance and the variance that frequencies are drawn at."""
     n, d = X.shape
     frequencies = draw_frequencies(d, _PILOT_FREQUENCIES, variance=variance, random_state=rng)
+    # `values` are divided by sqrt(m)
     squares = _PILOT_FREQUENCIES * np.abs(Sketch.of(X, frequencies).values) ** 2
+    # the mean of n features has E|z|^2 = |phi|^2 (1 - 1 / n) + 1 / n
     moduli = np.sqrt(np.maximum(n * squares - 1.0, 0.0) / max(n - 1, 1))
     radii = variance * (frequencies**2).sum(axis=0)  # R^2
     order = np.argsort(radii).reshape(-1, _FREQUENCIES_OF_BLOCK)

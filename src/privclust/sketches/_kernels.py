@@ -237,6 +237,7 @@ def add_features(blocks, n_records, turns, shift, sums):
         n = min(BLOCK, n_records - b * BLOCK)
         for j in range(turns.shape[0]):
             w = turns[j]
+            # the first columns set the phases, which need not be filled with zeros before
             if last >= 2 * LANES:
                 for i in range(n):
                     phases[i] = _four_terms(x, LANES, w, i, _four_terms(x, 0, w, i, zero))
@@ -324,6 +325,7 @@ def draw_subset(seed, record, rejected_below, stamp, seen, subset):
         product = _bounded(key, step, i, first + 1 + i)
         subset[i] = product >> np.uint64(32)
         n_rejected += np.uint32(product) < rejected_below[i]
+    # rare: draw again in order, with counters from r on where a number was rejected
     if n_rejected:
         counter = r
         for i in range(r):

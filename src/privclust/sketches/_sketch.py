@@ -333,6 +333,7 @@ class Sketch:
                 "result would protect some records only"
             )
         known = [one.left_out for one in (self, other) if one.left_out is not None]
+        # from known[0] on, as a NoisyCount cannot be added to 0
         others: dict[str, Any] = {"left_out": sum(known[1:], known[0]) if known else None}
         if self.table is not None and other.table is not None:
             others["table"] = self.table + other.table
@@ -428,6 +429,7 @@ class Sketch:
         numbers = noise.release(self._numbers(measurement.relation), source)
         return replace(
             self,
+            # alternating parts have the layout of complex numbers
             sums=np.ascontiguousarray(numbers[:n_parts]).view(np.complex128),
             n_samples=float(numbers[n_parts]) if len(numbers) > n_parts else self.n_samples,
             noise=SketchNoise(noise.mechanism, noise.scale),

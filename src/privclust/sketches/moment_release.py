@@ -49,6 +49,7 @@ def sensitivity(n_features: int, degree: int, relation: Neighbours) -> Sensitivi
     margin = rounding_margin(n_features, weights)
     if relation is Neighbours.ADD_REMOVE:
         return Sensitivity(1.0 + margin, "l2", relation, _PROOF)
+    # both rows of a replacement are rounded
     value = largest_move(n_features, weights) + 2.0 * margin
     return Sensitivity(value, "l2", relation, _PROOF)
 

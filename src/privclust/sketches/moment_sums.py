@@ -114,6 +114,7 @@ class HarmonicSums:
         """
         d, total = self.n_features, self.integers[degree].copy()
         divisors = [d + 2 * degree - 2 - 2 * i for i in range(1, degree // 2 + 1)]
+        # entries with two equal indices: E inserts nothing elsewhere
         touched = np.flatnonzero(np.diff(insertions(d, degree).indptr))
         exact = np.zeros(len(touched), dtype=object)
         for j in range(1, degree // 2 + 1):
@@ -123,6 +124,7 @@ class HarmonicSums:
                 if higher == degree:
                     matrix = matrix[touched]
                 inserted = _times(matrix, inserted)
+            # over a common denominator; the insertions count each set of j pairs j! times
             whole = math.prod(divisors[j:])
             exact += (-1) ** j * (whole * inserted // math.factorial(j))
         total[touched] += (exact // math.prod(divisors)).astype(np.int64)
@@ -139,6 +141,7 @@ class HarmonicSums:
         for degree in range(4, self.degree + 1, 2):
             is_last = degree == self.degree
             products, start = [], 0
+            # pairs (k, l) with k >= j begin at tails[j]
             tails = np.searchsorted(first, np.arange(d))
             for j in range(d):
                 left, right = heads[:, ends == j], pairs[:, tails[j] :]
@@ -234,5 +237,6 @@ def _integers(sums: np.ndarray) -> np.ndarray:
 def _times(matrix: Any, integers: np.ndarray) -> np.ndarray:
     """Return a sparse matrix of small integers times a vector of Python integers."""
     columns, starts = integers[matrix.indices] * matrix.data.astype(object), matrix.indptr
+    # differences of running sums: SciPy has no Python integers, and reduceat no empty rows
     sums = np.concatenate([[0], np.cumsum(columns)]) if len(columns) else np.zeros(1, dtype=object)
     return sums[starts[1:]] - sums[starts[:-1]]
