@@ -104,7 +104,7 @@ class GibbsSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     labels_ : ndarray of shape (n_samples,)
         Labels of the last state: sampled, not the nearest, and as private as the subspaces.
     left_out_ : privclust.privacy.NoisyCount or None
-        The noisy number of rows (with `groups`, of persons) left out; see
+        The noisy number of rows left out; see
         `privclust.privacy.left_out`. None with ``missing="middle"`` and without a guarantee.
     guarantee_ : privclust.privacy.Guarantee
         ``"asymptotic"``, or ``"none"``.

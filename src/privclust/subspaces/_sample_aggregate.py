@@ -122,8 +122,8 @@ class SampleAggregateSubspaceClustering(PrivateEstimator, SubspaceClusterer):
     subspaces_ : ndarray of shape (n_clusters, n_features, dimension)
         Orthonormal bases in the columns.
     labels_ : ndarray of shape (n_samples,)
-        Nearest subspace of each row. Not private, like the next three: `released()` and pickles
-        leave them out.
+        Nearest subspace of each row. Not private, like `smooth_sensitivity_`, `noise_scale_` and
+        `n_failed_`: `released()` and pickles leave them out.
     left_out_ : None
         The number of rows left out is not released, because the subspaces leave no budget for it
         (`privclust.privacy.left_out`).

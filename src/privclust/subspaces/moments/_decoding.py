@@ -61,7 +61,7 @@ class DecodedSubspaces:
         another optimum first.
     evidence : ndarray of shape (k,)
         Nats by which each subspace improves the fit, per number of it; at most those of all
-        together. Rows without any subspaces have 1 to 1.6.
+        together. Rows without any subspaces reach 1.8.
     is_even : bool
         Whether the fit assumes rows spread evenly within their subspaces.
     misfit : float
