@@ -52,6 +52,7 @@ def _factor(G: np.ndarray, p: int, kappa: float, L: np.ndarray, R: np.ndarray) -
         if not pivot > 0.0:
             return _NO_MATRIX
         L[i, i] = 1.0 / np.sqrt(pivot)
+    # row i of L R = I, solved for row i of R; the trace is the sum of squares of R
     trace = 0.0
     for i in range(p):
         R[i, : i + 1] = 0.0

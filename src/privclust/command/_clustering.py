@@ -215,6 +215,7 @@ def _write(folder: Path, encoder, found, others, private, remarks, args) -> None
         private_bounds=private,
         random_state=args.seed,
     )
+    # the others have been said before
     for remark in clusters.remarks[len(remarks) :]:
         say(remark)
     with written(str(folder)):

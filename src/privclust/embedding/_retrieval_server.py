@@ -80,6 +80,7 @@ class RetrievalServer:
                 f"{X_gallery.shape} and {X_public.shape}"
             )
         k, n_public = model.n_components or 2, len(y_public)
+        # the public start is that of the client; the gallery has a stream of its own
         seeds: tuple[Any, Any] = (model.start_seed, [model.start_seed, _GALLERY_STREAM])
         start = np.vstack(
             [

@@ -78,10 +78,12 @@ def sensitivity_constant(
         )
     most = n + zero - 1.0
     labels = math.exp(-(c if variant == "code" else c**2) / width)
+    # M_ii, eq. (7)
     row = alpha**2 * (
         (n / less) ** 2 + (n / more) ** 2 - 2.0 * ((n + 1.0) * labels - 1.0) ** 2 / (n * most)
     )
     both = 2.0 * alpha * math.exp(-(c**2 + 4.0) / width)
+    # M_ij, eq. (8)
     entry = (
         (alpha**2 + 1.0) * (less**-2 + more**-2)
         - both * (most**-2 + float(n) ** -2)

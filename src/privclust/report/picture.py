@@ -229,6 +229,7 @@ def _draw_shares(axes: Axes, clusters: TableClusters, column: str) -> None:
     handles: list[tuple[Any, str]] = []
     places = np.arange(len(left))
     drawn = sorted(range(len(shares)), key=lambda k: -shares[k].centers[clusters.is_detected].sum())
+    # the most frequent categories, in the order in which they were declared
     for k in sorted(drawn[:_MOST_CATEGORIES]):
         widths = shares[k].centers[clusters.is_detected]
         # other colours than those of clusters

@@ -22,6 +22,7 @@ def _sweep_block(A, log_determinant, n_rows):
     scaled = np.empty(lanes)
     for lane in range(lanes):
         log_determinant[lane] = 0.0
+    # the sweep operator (J. H. Goodnight, 1979): all pivots swept, A is minus its inverse
     for k in range(n_rows):
         k_row = k * (k + 1) // 2
         for lane in range(lanes):
