@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -105,4 +105,5 @@ def print_check(table: TableFile, declared: Mapping[str, Any], groups: str | Non
 def _shown(value: float, is_date: bool) -> str:
     if not is_date:
         return f"{value:.6g}"
-    return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M")
+    # not datetime, which ends with the year 9999
+    return str(np.datetime64(math.floor(value), "s"))[:-3].replace("T", " ")

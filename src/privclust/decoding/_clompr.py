@@ -47,8 +47,9 @@ def decode_diracs(features, frequencies, n_clusters, low, high, rng):
         start = rng.uniform(-reach, reach)
         centers = np.vstack([centers, _ascend(start, residual, problem, reach)])
         if len(centers) > n_clusters:
-            # sorted, so that centers stay in the order in which they were found
-            centers = centers[np.sort(np.argsort(_weights(centers, problem))[-n_clusters:])]
+            # stable: many weights may be 0; sorted: centers keep the order in which they were found
+            order = np.argsort(_weights(centers, problem), kind="stable")
+            centers = centers[np.sort(order[-n_clusters:])]
         weights = _weights(centers, problem)
         how = (rough, _DESCENT_STEPS) if turn < 2 * n_clusters - 1 else (problem, _LAST_STEPS)
         weights, centers, value = _descend(weights, centers, *how, reach)

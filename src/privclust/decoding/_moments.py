@@ -194,7 +194,8 @@ def _fitted_gaussian(features, frequencies, squares, box, rng):
     widest = 1e2 if box is None else max(1e2, 1e2 * float((box.half_widths**2).max()) / unit**2)
     # of the variance, in squared units
     bounds = math.log(1e-6), math.log(widest)
-    starts = [(place, 0.5) for place in places[np.argsort(-heights)[:_REFINED_PLACES]]]
+    order = np.argsort(-heights, kind="stable")
+    starts = [(place, 0.5) for place in places[order[:_REFINED_PLACES]]]
     if box is not None:  # also as wide as the box
         spread = float((box.half_widths**2).mean()) / (3.0 * unit**2)
         starts.append((np.zeros(d), spread))

@@ -179,7 +179,7 @@ class _Clusters:
         np.fill_diagonal(costs, np.inf)
         beyond = last.spreads - np.median(last.spreads)
         gains = 0.5 * rows * d * beyond  # half of the excess of squared distances
-        for wide in np.argsort(-gains):
+        for wide in np.argsort(-gains, kind="stable"):
             if beyond[wide] <= _WIDE * last.spread_noise[wide] or is_split[wide]:
                 continue
             others = costs.copy()

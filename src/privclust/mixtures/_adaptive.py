@@ -272,10 +272,10 @@ class _Run:
             shifts = shortened(self.radius * moments.sums / divisor[:, None], self.radius)
             gain, doubts[0] = kalman_step(doubts[0], shifts, noise**2)
             shifts = gain[:, None] * shifts
-            scale = self.radius**2 / divisor / self.per_entry
             unit = np.eye(self.d) if self.kind == "full" else 1.0
             # clipping lowers the second moment of a standard normal coordinate to kappa
-            measured = _times(scale / kappa, moments.second_moments)
+            scale = self.radius**2 / divisor / self.per_entry / kappa
+            measured = _times(scale, moments.second_moments)
             changes = measured - unit - outer_products(shifts, measured.ndim)
             gain, doubts[1] = kalman_step(doubts[1], changes, (scale * of_second) ** 2)
             shapes = unit + _times(gain, changes)

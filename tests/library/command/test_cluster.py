@@ -507,6 +507,14 @@ def test_private_bounds_are_warned_of_by_name(tmp_path, capsys):
     assert "bounds of columns 'visits', 'kids' may exclude" in capsys.readouterr().err
 
 
+def test_a_check_shows_dates_of_any_year(tmp_path, capsys):
+    when = np.array(["1899-12-31T23:59", "20000-01-01"], dtype="datetime64[s]")
+    pd.DataFrame({"day": when}).to_parquet(tmp_path / "table.parquet")
+    args = ["cluster", str(tmp_path / "table.parquet"), "--check"]
+    assert main([*args, "--bounds", "day=2000-01-01:2030-01-01"]) == 0
+    assert "from 1899-12-31 23:59 to 20000-01-01 00:00" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("id_type", [str, float])
 def test_every_kind_of_file_gives_the_same_check_and_groups(id_type, tmp_path, capsys):
     frame = pd.DataFrame(

@@ -167,7 +167,7 @@ def _optima(sketch, n_clusters, dimension, rng):
     n_starts = _N_STARTS_IF_LARGE if d > _LARGE else _N_STARTS
     # short descents of all starts find the basins; only the best are followed to the end
     starts, costs = descend(objective, objective.random_starts(n_starts, rng), _SEARCH)
-    candidates, costs = _descended(objective, starts[np.argsort(costs)[:_N_BEST]])
+    candidates, costs = _descended(objective, starts[np.argsort(costs, kind="stable")[:_N_BEST]])
     is_even, unions = True, [objective.union(one) for one in candidates]
     if dimension > 1:
         uneven = MomentObjective(means, deviations, *shape, is_even=False)
@@ -227,7 +227,7 @@ def _evidence(sketch, union):
 def _descended(objective, starts):
     """Return different optima and their costs, the best first."""
     points, costs = descend(objective, starts, _DESCENT)
-    order = np.argsort(costs)
+    order = np.argsort(costs, kind="stable")
     # the objective returns `scale` times the cost
     points, costs = points[order], costs[order] / objective.scale
     kept = [0]

@@ -63,7 +63,8 @@ def _costs(sketch, n_clusters, dimension, rng) -> Iterator[tuple[tuple[int, int]
         for q in range(1, most + 1) if dimension is None else [dimension]:
             objective = MomentObjective(means, deviations, d, k, q)
             starts, costs = descend(objective, objective.random_starts(_N_STARTS, rng), _SEARCH)
-            _, costs = descend(objective, starts[np.argsort(costs)[:_N_BEST]], _DESCENT)
+            best = np.argsort(costs, kind="stable")[:_N_BEST]
+            _, costs = descend(objective, starts[best], _DESCENT)
             yield (k, q), costs.min() / objective.scale + penalty(d, k, q)
 
 

@@ -75,8 +75,10 @@ class Union:
         _, d, q = self.bases.shape
         parts = np.linspace(0.0, _MOST_OUTSIDE * (d - q) / d, 200)
         second, fourth = _noisy_amplitudes(parts, d, q)
-        # the ratio falls with the share outside: the first share at which it is low enough
-        return float(parts[np.argmax(fourth / second <= math.exp(self.log_ratios[4]))])
+        # the ratio falls with the share outside: the first share at which it is low enough, or the
+        # last one, if noise has made the ratio lower than all
+        is_low = fourth / second <= math.exp(self.log_ratios[4])
+        return float(parts[np.argmax(is_low)] if is_low.any() else parts[-1])
 
     def draw(
         self, n_rows: int, rng: np.random.Generator, outside: float | None = None

@@ -144,6 +144,18 @@ def test_the_part_beside_a_subspace_is_told_by_fourth_moments(part):
     assert union.outside == pytest.approx(part, abs=0.01)
 
 
+@pytest.mark.parametrize(("d", "q"), [(5, 2), (100, 1)])
+def test_the_part_outside_grows_as_the_ratio_falls(d, q):
+    """Noise may make the ratio lower than that of rows of any direction."""
+    plane = np.eye(d)[None, :, :q]
+    parts = [
+        Union(plane, np.ones((1, q)), np.ones(1), {4: ratio}).outside
+        for ratio in (0.1, 0.0, -0.1, -0.5, -1.0, -2.0, -3.0, -10.0)
+    ]
+    assert parts == sorted(parts)
+    assert parts[0] == 0.0 < parts[-1] < 1.0
+
+
 def test_even_rows_have_the_moments_of_projections():
     rows = np.linalg.qr(np.random.default_rng(0).standard_normal((D, D)))[0]
     plane = rows[:, :Q]
