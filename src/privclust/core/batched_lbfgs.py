@@ -11,6 +11,7 @@ import numpy as np
 
 Objective = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 _MEMORY = 10
+# backtracking until Armijo's condition holds (Nocedal and Wright, Algorithm 3.1)
 _SUFFICIENT, _SHRINK, _MOST_SHRINKING = 1e-4, 0.5, 20
 _FLAT = 1e-8  # relative decrease of a step below which it counts as none
 _FIRST_STEP = 0.1  # length of the first step, in the units of the variables
@@ -21,7 +22,7 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise from several starts at once, with a decrease at every step.
 
-    A start stops after two accepted steps that lower its value by less than 1e-8 of it.
+    A start stops after two successive accepted steps that lower its value by less than 1e-8 of it.
 
     Parameters
     ----------
@@ -81,6 +82,7 @@ class _State:
         is_flat = gains <= _FLAT * np.abs(values[accepted])
         self._n_flat[rows] = np.where(is_flat, self._n_flat[rows] + 1, 0)
         self.is_moving[rows[self._n_flat[rows] >= 2]] = False
+        # before the points change: moves are differences from the old ones
         self._remember(rows, trial[accepted], gradients[accepted])
         self.points[rows], self.values[rows] = trial[accepted], values[accepted]
         self.gradients[rows] = gradients[accepted]
@@ -90,9 +92,11 @@ class _State:
         """Keep the last moves and changes of the gradient, the newest last."""
         move, turn = points - self.points[rows], gradients - self.gradients[rows]
         product = np.einsum("ij,ij->i", move, turn)
+        # without the norms, rounding errors of a long move would count as curvature
         floor = 1e-10 * np.linalg.norm(move, axis=1) * np.linalg.norm(turn, axis=1)
         kept = product > floor  # only pairs with positive curvature
         here = rows[kept]
+        # indexing by an array copies first, so the shift by one place may overlap
         for memory, new in (self._moves, move), (self._turns, turn):
             memory[here, :-1] = memory[here, 1:]
             memory[here, -1] = new[kept]
@@ -101,6 +105,7 @@ class _State:
 
     def _turn(self, rows: np.ndarray) -> None:
         """Set the next directions by the two-loop recursion of L-BFGS, and full steps."""
+        # empty places of the memory have curvature 0, and their terms vanish
         q, factors = self.gradients[rows].copy(), np.zeros((_MEMORY, len(rows)))
         for i in range(_MEMORY - 1, -1, -1):
             dot = np.einsum("ij,ij->i", self._moves[rows, i], q)
@@ -111,6 +116,8 @@ class _State:
         is_new = squares == 0
         lengths = np.linalg.norm(self.gradients[rows], axis=1)
         curvature = self._curvatures[rows, -1]
+        # the first inverse Hessian is s'y / y'y (Nocedal and Wright, equation 7.20); a start with a
+        # gradient of 0 has no direction and stops below
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = np.where(is_new, _FIRST_STEP / lengths, 1.0 / (curvature * squares))
         q *= np.where(np.isfinite(scale), scale, 0.0)[:, None]

@@ -84,6 +84,7 @@ def kernel(fastmath: bool | Set[str] = False, error_model: str = "numpy") -> Cal
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         compiled = njit(forceinline=False, **_options(fastmath, error_model))(function)
         try:
+            # njit(cache=True) would set a cache with Numba's own key
             compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
         except Exception as error:  # no writable folder, or a path that is not UTF-8
             _warn_once(error)
@@ -139,6 +140,7 @@ class _Cache(FunctionCache):
         except Exception:  # a truncated file raises errors of any type
             overload = None
             try:
+                # an index that cannot be read would fail again when the new code is stored
                 self.flush()  # type: ignore[no-untyped-call]
             except OSError as error:
                 _warn_once(error)
@@ -181,6 +183,7 @@ def _ingredients(function: Callable[..., Any]) -> str:
 
     Constants are the module constants of its body and of the functions it calls.
     """
+    # this file sets the flags
     files, constants = {__file__}, set()
     seen, waiting = set(), [function]
     while waiting:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NO_SUCH_FILE = "there is no such file"
+# errors of file systems that cannot flush a folder
 _CANNOT_FLUSH = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 
 
@@ -26,6 +27,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
+    # O_EXCL never takes over a file of another process; mode 0o666 leaves the umask to decide
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary
@@ -39,6 +41,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file atomically (UTF-8, Unix line ends)."""
     with atomic_path(path) as temporary:
+        # bytes: text mode would write the line ends of the system
         temporary.write_bytes(text.encode())
 
 
@@ -58,6 +61,7 @@ def why_unreadable(path: str | os.PathLike[str]) -> str:
             return "is a directory; name a file"
         if not stat.S_ISREG(mode):
             return "is a pipe or a device; name a file"
+        # only opening shows whether the permissions suffice
         os.close(os.open(path, os.O_RDONLY))
     except FileNotFoundError:
         return NO_SUCH_FILE
@@ -76,6 +80,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
+    # a folder can only be opened for reading, and fsync accepts that
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

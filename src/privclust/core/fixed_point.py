@@ -31,14 +31,16 @@ PRODUCT_BITS = 2 * FACTOR_BITS
 EXACT_ROWS = 2**20
 """Rows of a block with exact sums or products of entries in [-1, 1] in doubles."""
 LARGEST_ROWS = 2**30
+# Adding and subtracting a rounder rounds to a multiple of 2^-b, the weight of the sum's last bit.
+# 1.5, not 1: with a negative number added, the sum keeps its exponent.
 _SUM_ROUNDER = 1.5 * 2.0 ** (52 - SUM_BITS)
 _FACTOR_ROUNDER = 1.5 * 2.0 ** (52 - FACTOR_BITS)
-# adding and subtracting it rounds to a multiple of 2^-b, the weight of the sum's last bit
 
 
 @part()
 def rounded_term(x: float) -> float:
     """Return the multiple of 2^-30 nearest to a number of magnitude up to 2^20; compiled."""
+    # without fast-math flags: with them the compiler may cancel the two
     return (x + _SUM_ROUNDER) - _SUM_ROUNDER
 
 
@@ -108,6 +110,7 @@ class FixedPoint:
 
     def in_bits(self, bits: int) -> FixedPoint:
         """Return the same numbers as multiples of ``2^-bits``, of at least as many bits."""
+        # no overflow: sums of 2^30 terms in [-1, 1] need 30 + bits <= 62 bits
         return FixedPoint(self.integers << (bits - self.bits), bits)
 
     def reshape(self, *shape: int) -> FixedPoint:
@@ -123,6 +126,7 @@ class FixedPoint:
         return FixedPoint(self.integers[key], self.bits)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # integers above 2^53 are rounded here; the power of 2 is exact
         floats = np.ldexp(self.integers.astype(np.float64), -self.bits)
         return np.asarray(floats, dtype=dtype or np.float64)  # an array, also of one number
 

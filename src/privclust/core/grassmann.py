@@ -32,6 +32,7 @@ def residuals(X: np.ndarray, bases: np.ndarray) -> np.ndarray:
     array([[16.,  9.]])
     """
     n_clusters, n_features, dimension = bases.shape
+    # the bases side by side: one matrix product for all subspaces
     columns = np.ascontiguousarray(bases.transpose(1, 0, 2)).reshape(n_features, -1)
     distances = np.empty((len(X), n_clusters))
     for rows in blocks(len(X), columns.shape[1]):
@@ -81,17 +82,21 @@ def principal_bases(moments: np.ndarray, dimension: int) -> np.ndarray:
 
     The eigenvalues are the largest, in descending order.
     """
+    # eigh sorts in ascending order: the last columns, from the end
     return np.linalg.eigh(moments)[1][:, :, : -dimension - 1 : -1].copy()
 
 
 def basis_of_rows(rows: np.ndarray, dimension: int, rng: np.random.Generator) -> np.ndarray:
     """Return a basis of the subspace nearest to rows (n_features, dimension), random beyond their
     rank."""
+    # drawn whole for any rank, so that the next draws of rng do not depend on the rows
     basis = rng.standard_normal((rows.shape[1], dimension))
     if len(rows):
         largest = np.abs(rows).max()
+        # R has the rows' singular values and right vectors, and at most as many rows as columns
         upper = np.linalg.qr(rows / (largest or 1.0), mode="r")
         _, values, directions = np.linalg.svd(upper, full_matrices=False)
+        # the tolerance of numpy.linalg.matrix_rank
         rounding = max(rows.shape) * np.finfo(np.float64).eps
         rank = min(int((values > rounding * values[0]).sum()), dimension)
         basis[:, :rank] = directions[:rank].T
@@ -157,5 +162,6 @@ def nearest_subspaces(
         least[rows] = distances[np.arange(len(block)), nearest]
         for k in range(n_clusters):
             members = block[nearest == k]
+            # for a matrix and its own transpose NumPy calls syrk, which gives a symmetric product
             moments[k] += members.T @ members
     return labels, least, moments

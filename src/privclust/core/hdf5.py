@@ -128,16 +128,20 @@ def write(
     storable = {name: _storable(name, arrays[name]) for name in sorted(arrays)}
     digest = _digest(header_text, storable)
     with atomic_path(path) as temporary, _DiskFile(temporary, "w+b") as disk:
+        # only the latest format has room for headers above 64 KiB, which are attributes
         with hdf5.File(disk, "w", libver="latest") as file:
             file.attrs[_HEADER] = np.bytes_(header_text.encode())
             file.attrs[_DIGEST] = np.bytes_(digest.encode())
             for name, array in storable.items():
+                # scalars cannot have filters, and empty arrays need none
                 chunked = {} if array.ndim == 0 or array.size == 0 else _FILTERS
                 file.create_dataset(name, data=array, track_times=False, **chunked)
+        # after HDF5 has closed the file, which writes the rest
         disk.raise_failure()
     return digest
 
 
+# level 1 is the fastest; shuffle puts bytes of equal weight together, which gzip packs better
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
 
 
@@ -152,6 +156,7 @@ class _DiskFile(io.FileIO):
         size = len(left)
         while left and self._failure is None:
             try:
+                # a disk that is almost full takes a part of the bytes
                 left = left[super().write(left) :]
             except OSError as error:
                 self._failure = error
@@ -212,6 +217,7 @@ def read(
     _check_path(path, kind, remedy)
     if_damaged = remedy or "; take another copy of it"
     try:
+        # a shared disk may refuse locks, or keep those of a job that was killed
         with hdf5.File(path, "r", locking=False) as file:
             header_text, digest = (text_attribute(file, name) for name in (_HEADER, _DIGEST))
             header = _parsed(header_text)
@@ -252,6 +258,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
     header = json.loads(text, parse_constant=finite, parse_float=finite)
     for name, kind in _HEADER_TYPES.items():
+        # not isinstance: True is an int
         if not isinstance(header, dict) or type(header.get(name)) is not kind:
             raise ValueError(f"its header has no {name}, or one of another type")
     texts = [*header["inputs"].values(), *header["versions"].values()]
@@ -275,6 +282,7 @@ def _check_header(
     if header["kind"] != kind:
         raise FileError(f"{path}: holds a {excerpt(repr(header['kind']))} artefact, not a {kind!r}")
     for key, wanted in parameters.items():
+        # as JSON, in which a tuple equals the stored list
         found, expected = canonical_json(header["parameters"].get(key)), canonical_json(wanted)
         if found != expected:
             raise FileError(
@@ -298,6 +306,7 @@ def _digest(header_text: str, arrays: Mapping[str, np.ndarray]) -> str:
     sha = hashlib.sha256(header_text.encode())
     for name in sorted(arrays):
         array = arrays[name]
+        # equal bytes of another type or shape are other content
         sha.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         sha.update(np.ascontiguousarray(array).data if array.size else b"")
     return sha.hexdigest()

@@ -21,6 +21,7 @@ MOST_TEXT = 1 << 24
 """Largest size of an attribute, in bytes."""
 
 NEEDED_BY = "artefacts and saved estimators"
+# kinds of dtype; objects would be references, or of any length
 _NUMBERS_AND_TEXT = "biufcS"
 
 
@@ -30,6 +31,7 @@ def text_attribute(file: Any, name: str) -> str:
     A ValueError or KeyError is raised if it is missing, of another type, or above 16 MiB.
     """
     hdf5 = require("h5py", NEEDED_BY)
+    # the low-level interface gives type and size before the value is read
     attribute = hdf5.h5a.open(file.id, name.encode())
     if attribute.shape != () or attribute.dtype.kind != "S":
         raise ValueError(f"its {name} is no text")
@@ -64,6 +66,7 @@ def arrays_in(
     """
     hdf5 = require("h5py", NEEDED_BY)
     arrays: dict[str, Any] = {}
+    # hard links could make the walk endless, or name one array many times
     groups, seen = [("", file)], {_address(file)}
     while groups:
         prefix, group = groups.pop()
@@ -107,6 +110,7 @@ def _checked_bytes(name: str, array: Any) -> int:
     if any(layout.get_filter(i)[0] not in known for i in range(layout.get_nfilters())):
         raise ValueError(f"array {excerpt(name)} is packed in an unknown way")
     stored = array.id.get_storage_size()
+    # HDF5 makes room for whole chunks, even if the array is smaller than one
     in_memory = array.dtype.itemsize * max(array.size, math.prod(array.chunks or ()))
     if array.size and in_memory > MOST_INFLATION * stored:
         raise ValueError(f"array {excerpt(name)} is larger than the file can hold")

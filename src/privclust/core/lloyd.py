@@ -144,6 +144,7 @@ def _assign(
     Samples are processed in transposed blocks, so that the loops over a block vectorise; sums are
     in the order of the samples.
     """
+    # zeros: distances of the columns that the last block leaves unused are computed, too
     block = np.zeros((X.shape[1], BLOCK))
     distances, least = np.empty(BLOCK), np.empty(BLOCK)
     nearest = np.empty(BLOCK, dtype=np.int64)
@@ -181,6 +182,7 @@ def _sum_exactly(
     distances, least = np.empty(BLOCK), np.empty(BLOCK)
     nearest = np.empty(BLOCK, dtype=np.int64)
     sums = np.zeros((n_clusters, n_features))
+    # doubles add up EXACT_ROWS terms exactly, integers the totals
     for first in range(0, X.shape[0], EXACT_ROWS):
         last = min(first + EXACT_ROWS, X.shape[0])
         sums[:] = 0.0
@@ -190,7 +192,9 @@ def _sum_exactly(
             find_nearest(block, BLOCK, centers, distances, least, nearest)
             for j in range(n_features):
                 row = block[j]
+                # also of unused columns: a constant number of steps vectorises
                 for i in range(BLOCK):
+                    # in place: distances are known, and the next samples fill the block anew
                     row[i] = _unit_term(row[i], offset[j], scale[j])
                 for i in range(samples.shape[0]):
                     units[i, j] = row[i]
@@ -201,6 +205,7 @@ def _sum_exactly(
                     sums[k, j] += units[i, j]
         for k in range(n_clusters):
             for j in range(n_features):
+                # exact: the sum is a multiple of 2^-30 of magnitude up to 2^20
                 totals[k, 1 + j] += np.int64(sums[k, j] * 2.0**SUM_BITS)
 
 
@@ -208,6 +213,7 @@ def _sum_exactly(
 def _unit_term(x: float, offset: float, scale: float) -> int:
     """Return a coordinate in units, clipped to [-1, 1] and rounded; NaN is 0."""
     unit = (np.float64(x) - offset) * scale
+    # NaN fails both comparisons
     unit = unit if unit > -1.0 else (-1.0 if unit <= -1.0 else 0.0)
     unit = unit if unit < 1.0 else 1.0
     return rounded_term(unit)
@@ -259,6 +265,7 @@ def find_nearest(
     for k in range(centers.shape[0]):
         squared_distances(columns, n_samples, centers[k], distances)
         for i in range(n_samples):
+            # choices in place of a branch, which would keep the loop from vectorising
             is_nearer = distances[i] < least[i]
             least[i] = distances[i] if is_nearer else least[i]
             nearest[i] = k if is_nearer else nearest[i]
@@ -293,6 +300,7 @@ def lloyd(
     n_iter = 0
     while n_iter < max_iter:
         n_iter += 1
+        # the quotients of empty clusters are replaced below
         moved = sums / np.maximum(counts, 1.0)[:, None]
         empty = np.flatnonzero(counts == 0)
         if len(empty):
@@ -311,6 +319,7 @@ def _farthest(X: np.ndarray, centers: np.ndarray, n_rows: int) -> np.ndarray:
     least = np.full(len(X), np.inf)
     for center in centers:
         _lower_distances(X, center, least)
+    # stable: of equal distances the first row, on any platform
     return np.argsort(-least, kind="stable")[:n_rows]
 
 
@@ -328,10 +337,14 @@ def plus_plus(
         for row in rows:
             lowered, center = least.copy(), X[row].astype(np.float64)
             trials.append((_lower_distances(X, center, lowered), lowered, center))
+        # by the total only: arrays cannot be compared
         total, least, centers[k] = min(trials, key=itemgetter(0))
+        # Also drawn after the last center, where nothing uses them: the next start continues with
+        # the same rng, so that leaving them out would change it.
         thresholds = [rng.random() for _ in range(n_trials)]
         if total > 0:
             sums = np.cumsum(least)
+            # right: a threshold equal to a sum must not find a row at distance 0
             found = np.searchsorted(sums, np.multiply(thresholds, total), side="right")
             # `total` may exceed the last sum by a rounding: then the last row that is no center
             rows = np.minimum(found, np.flatnonzero(least)[-1]).tolist()

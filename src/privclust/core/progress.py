@@ -28,6 +28,7 @@ def logged(items: Iterable[Item], total: int, what: str, *, ends: bool = False) 
     """
     last = time.monotonic()
     for number, item in enumerate(items, start=1):
+        # the caller works on the item before the next line is reached, so the item is done there
         yield item
         if time.monotonic() - last > _SECONDS_BETWEEN_LINES or (ends and number == total):
             log.info("%s: %d of %d", what, number, total)
@@ -36,6 +37,7 @@ def logged(items: Iterable[Item], total: int, what: str, *, ends: bool = False) 
 
 def progress_over(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     """Iterate over items with a bar on a terminal, if tqdm is installed, or with log lines."""
+    # Python without a console has no stderr
     if sys.stderr and sys.stderr.isatty():
         try:
             from tqdm import tqdm

@@ -72,6 +72,7 @@ class MomentSums:
 
     def add(self, group: int, rows: np.ndarray) -> None:
         """Add at most 2^20 rows, as `in_units` returns them, of norm up to 1, to one group."""
+        # Rows of all groups count together. No group has more, so each sum of doubles is exact.
         if self._n_pending + len(rows) > EXACT_ROWS:
             self._settle()
         self._n_pending += len(rows)
@@ -80,6 +81,7 @@ class MomentSums:
     def total(self) -> FixedPoint:
         """Return the sums, (n_groups, n_features, n_features), multiples of 2^-32."""
         self._settle()
+        # a copy: later rows are added to the integers in place
         return FixedPoint(self._integers.copy(), PRODUCT_BITS)
 
     def _settle(self) -> None:

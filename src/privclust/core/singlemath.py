@@ -35,6 +35,7 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         integer = ir.IntType(32)
         bits = builder.bitcast(arguments[0], integer)
+        # n + 127 is the exponent of 2^n; the shift drops all higher bits, which are of _ROUNDER
         bits = builder.shl(builder.add(bits, ir.Constant(integer, 127)), ir.Constant(integer, 23))
         return builder.bitcast(bits, ir.FloatType())
 
@@ -63,6 +64,7 @@ def exp_nonpositive(x: float) -> float:
     >>> exp_nonpositive(np.float32(0.0)), exp_nonpositive(np.float32(-1e9))
     (1.0, 0.0)
     """
+    # 2^n must be a normal number; NaN is not below the limit and passes
     y = LEAST_EXPONENT if x < LEAST_EXPONENT else x
     # Numba supplies the typing context
     shifted = fused(y, _INVERSE_LN2, _ROUNDER)  # type: ignore[call-arg]
@@ -72,5 +74,6 @@ def exp_nonpositive(x: float) -> float:
     p = fused(r, p, _C2)
     p = fused(r, p, _C1)
     p = fused(r, p, _C0)
+    # 1 is added last: a sum with a small number rounds once at the precision of the result
     p = _ONE + fused(r * r, p, r)
     return _ZERO if x < LEAST_EXPONENT else p * _power_of_two(shifted)

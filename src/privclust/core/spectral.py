@@ -72,9 +72,11 @@ def spectral_clustering(
         raise ValueError(
             f"n_clusters must be between 1 and the number of samples {n_samples}, got {n_clusters}"
         )
+    # drawn even for one cluster, so that the next draws of rng do not depend on n_clusters
     seed = int(rng.integers(2**31 - 1))
     if n_clusters == 1:
         return np.zeros(n_samples, dtype=np.int64)
+    # eigh sorts in ascending order: the last vectors have the largest eigenvalues
     vectors = eigh(normalised, subset_by_index=[n_samples - n_clusters, n_samples - 1])[1]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     embedding = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12)
@@ -119,9 +121,11 @@ def estimate_n_clusters(affinity: np.ndarray, max_clusters: int) -> int:
     max_clusters = min(max_clusters, n_samples - 1)
     if max_clusters < 1:
         return 1
+    # one eigenvalue more than there are gaps
     first = n_samples - 1 - max_clusters
     values = eigh(normalised, subset_by_index=[first, n_samples - 1], eigvals_only=True)
     gaps = np.diff(1.0 - values[::-1])
+    # gaps that differ by rounding are equal, and the first counts
     return int(np.flatnonzero(gaps >= gaps.max() - 1e-10)[0]) + 1
 
 
@@ -168,15 +172,18 @@ def _normalised_affinity(affinity: np.ndarray) -> np.ndarray:
     if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1] or affinity.size == 0:
         raise ValueError(f"affinity must be a square matrix, got shape {affinity.shape}")
     largest = affinity.max()
+    # `not ... >=` in place of `<`, which is false for NaN
     if not np.isfinite(largest) or not affinity.min() >= 0.0:
         raise ValueError(
             "affinity must be finite and non-negative, got NaN, inf or negative weights"
         )
     if largest == 0.0:
         return np.zeros_like(affinity)
+    # degrees neither overflow nor vanish, and the tolerance of symmetry is relative
     affinity = affinity / largest
     if np.abs(affinity - affinity.T).max() > 1e-8:
         raise ValueError("affinity must be symmetric: A and A.T differ by more than 1e-8 of max(A)")
     degrees = affinity.sum(axis=1)
+    # np.where computes both values: the inner one avoids a division by 0
     scale = np.where(degrees > 0.0, 1.0 / np.sqrt(np.where(degrees > 0.0, degrees, 1.0)), 0.0)
     return affinity * scale[:, None] * scale

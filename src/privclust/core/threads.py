@@ -12,6 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+# It searches all loaded libraries, which takes 10 ms. A BLAS that is loaded later is not limited.
 @functools.cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()

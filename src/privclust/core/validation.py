@@ -30,6 +30,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
 
 def check_integer(name: str, value: Any, *, minimum: int) -> None:
     """Raise a ValueError unless `value` is an integer of at least `minimum`."""
+    # a bool is an Integral
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum:
         raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}")
 
@@ -122,6 +123,7 @@ class Unless:
             constraint(name, value, others)
 
 
+# with the dot, so that it is no beginning of privclust_papers and privclust_audit
 _PACKAGE = __name__.partition(".")[0] + "."
 GROUPS = Integer(at_most="n_samples")
 NOT_NEGATIVE = Real(inclusive=True)
@@ -141,6 +143,7 @@ def constraints(cls: type) -> Mapping[str, tuple[Constraint, bool]]:
     """
     table: dict[str, Constraint] = {}
     hints: dict[str, Any] = {}
+    # the class itself comes last: its entries replace those of its bases
     for base in reversed(cls.__mro__):
         table |= vars(base).get("_constraints", {})
         if "__init__" in vars(base) and base.__module__.startswith(_PACKAGE):
@@ -187,6 +190,7 @@ def check_parameters(
     if not count_is_public:
         sizes["n_samples"] = math.inf
     for name, (constraint, or_none) in constraints(cls).items():
+        # the constructor of a class may lack parameters of its bases
         if name in parameters and not (or_none and parameters[name] is None):
             constraint(name, parameters[name], {**parameters, **sizes})
 

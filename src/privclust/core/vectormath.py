@@ -19,6 +19,7 @@ _INVERSE_LN2 = 1.4426950408889634
 # ln 2 in two parts: the first has 33 bits after the point, so n times it is exact for |n| < 2^20.
 _LN2_HIGH = 0.6931471806019545
 _LN2_LOW = -4.2009150726810846e-11
+# 1.5, not 1: with a negative integer added, the sum keeps its exponent
 _ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, kept in the low bits
 # Interpolant of (exp(r) - 1 - r) / r^2 in the 10 Chebyshev nodes of |r| <= ln(2)/2: the error of
 # exp(r) before rounding is below 2e-17.
@@ -58,6 +59,7 @@ def fused(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
+    # x and y are converted to the type of z, which sets the precision
     return z(z, z, z), generate
 
 
@@ -86,6 +88,7 @@ def exp_nonpositive(x: float) -> float:
     >>> exp_nonpositive(0.0), exp_nonpositive(-1e9)
     (1.0, 0.0)
     """
+    # 2^n must be a normal number; NaN is not below the limit and passes
     y = LEAST_EXPONENT if x < LEAST_EXPONENT else x
     # Numba supplies the typing context
     shifted = fused(y, _INVERSE_LN2, _ROUNDER)  # type: ignore[call-arg]
@@ -100,6 +103,8 @@ def exp_nonpositive(x: float) -> float:
     p = fused(r, p, _C2)
     p = fused(r, p, _C1)
     p = fused(r, p, _C0)
+    # 1 is added last: a sum with a small number rounds once at the precision of the result
     p = 1.0 + fused(r * r, p, r)
+    # n + 1023 is the exponent of 2^n; the shift drops all higher bits, which are of _ROUNDER
     scale = _from_bits((_bits(shifted) + 1023) << 52)
     return 0.0 if x < LEAST_EXPONENT else p * scale

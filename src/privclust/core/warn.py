@@ -20,6 +20,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     ('too few rows', 'UserWarning')
     """
     level, frame = 1, sys._getframe()
+    # without a caller outside, as in a command, the last frame of the stack
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
