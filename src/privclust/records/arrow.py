@@ -72,6 +72,7 @@ def numeric_type(schema: Any, columns: Sequence[str]) -> np.dtype:
     kinds = [schema.field(name).type for name in columns]
     for name, kind in zip(columns, kinds, strict=True):
         of_arrow = kind_of_arrow(kind)
+        # Arrow's texts are no numbers here, though check_kind would accept them: it gets NESTED
         if of_arrow not in (NUMBER, ANY):  # nulls, or fields of a text
             check_kind(of_arrow if of_arrow in (TIME, DURATION) else NESTED, kind, name, "numbers")
     is_short = all(types.is_float32(kind) or types.is_float16(kind) for kind in kinds)
@@ -160,6 +161,7 @@ class RowReader:
         """Return the rows (n, n_features) of a part, without the sizes of groups."""
         if self.encoder is not None:
             return self.encoder.transform(part)
+        # one row of memory for each column, which is written at once
         rows = np.empty((len(self.columns), len(part)), self.dtype)
         for row, name in zip(rows, self.columns, strict=True):
             row[:] = column_of(part[name]).numbers()

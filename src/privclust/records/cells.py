@@ -27,9 +27,12 @@ _NUMBER = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?", re.ASCI
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[T ]00:00(?::00(?:\.0+)?)?", re.ASCII)
 _CACHED = (str, int, float, bytes)  # types with a cache: equal values are read once
 _MOST_EXACT = 2**53  # floats are exact integers up to this
+# below 4,300, where Python by default refuses to convert a text to an integer
 _MOST_DIGITS = 4000  # most digits of an integer that is written out
+# mean lengths of years and months; only limits are computed from them
 _SECONDS_OF = {"Y": 31_556_952, "M": 2_629_746, "W": 604_800, "D": 86_400, "h": 3_600, "m": 60}
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+# half of the range of 64 bits, so that no conversion of a time within it overflows
 _MOST_SECONDS = 2**62
 _Value = TypeVar("_Value")
 
@@ -60,6 +63,7 @@ def text_of(cell: Any) -> str | None:
     """
     if isinstance(cell, bytes | bytearray | memoryview):
         cell = bytes(cell).decode("utf-8", "replace")
+    # an accented letter can be one character or two: NFC makes equal names equal texts
     text = str(cell).strip()
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
@@ -104,6 +108,7 @@ def number(cell: Any) -> float:
         return math.nan
     if isinstance(cell, bytes):
         cell = cell.decode()  # text that is not UTF-8 is no number
+    # float() accepts 1_000
     if isinstance(cell, str) and "_" in cell:
         return math.nan
     try:
@@ -152,12 +157,15 @@ def seconds_of_times(times: np.ndarray) -> np.ndarray:
     unit, step = np.datetime_data(times.dtype)
     if unit == "generic":
         return np.full(times.shape, math.nan)
+    # native byte order, so that the times can be viewed as integers
     times = times.astype(times.dtype.newbyteorder("="))
     is_far, counts = np.isnat(times), times.view(np.int64)
+    # all others are divided, not multiplied, to become seconds
     if unit in _SECONDS_OF or step > 1:
         most = _MOST_SECONDS // (_SECONDS_OF.get(unit, 1) * step)
         is_far |= (counts > most) | (counts < -most)
     if unit in _PARTS:
+        # rounds down, also before 1970
         whole = np.where(is_far, 0, counts) * step // _PARTS[unit]
     else:
         inside = np.where(is_far, np.zeros((), dtype=times.dtype), times)
@@ -169,8 +177,8 @@ def seconds_of_times(times: np.ndarray) -> np.ndarray:
 def key(cell: Any) -> str | None:
     """Return the key that identifies a category or a person; None for a missing cell.
 
-    Equal numbers have the same key, whatever their type and spelling: 3, 3.0, "3" and " 3.00". So
-    do texts that differ only in blanks at their ends.
+    Equal numbers of up to 4,000 digits have the same key, whatever their type and spelling: 3, 3.0,
+    "3" and " 3.00". So do texts that differ only in blanks at their ends.
 
     Examples
     --------
@@ -181,6 +189,7 @@ def key(cell: Any) -> str | None:
         return None
     if isinstance(cell, int) and not isinstance(cell, bool):
         try:
+            # int: a subclass may have a text of its own
             return str(int(cell))
         except ValueError:  # too many digits for Python
             return hex(cell)
@@ -191,6 +200,7 @@ def key(cell: Any) -> str | None:
     text = text_of(cell)
     if text is None:
         return None
+    # Times at midnight are days: pandas reads days as times. The first test is a cheap one.
     if text[4:5] == "-" and (midnight := _MIDNIGHT.fullmatch(text)):
         return midnight[1]
     return _plain_number(text) or (text.lower() if text.lower() in ("true", "false") else text)
@@ -225,6 +235,7 @@ def read_each(cells: Iterable[Any], read: Callable[[Any], _Value]) -> list[_Valu
         if type(cell) not in _CACHED:
             values.append(read(cell))
             continue
+        # with the type, as 1, 1.0 and True are equal
         name = (type(cell), cell)
         if name not in known:
             known[name] = read(cell)

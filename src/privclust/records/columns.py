@@ -74,6 +74,7 @@ class Column:
             values, places = np.unique(self.cells, return_inverse=True)  # NaN and NaT are one
         else:
             encoded = self.cells.dictionary_encode()
+            # nulls have no code: theirs is that of the added None
             values = [*_objects(encoded.dictionary), None]
             places = encoded.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False)
         results = [read(value) for value in values]
@@ -114,13 +115,14 @@ class Column:
         category "3".
         """
         by_key: dict[str | None, int] = {}
+        # reversed: of two categories with one key the first is kept
         for place, category in reversed(list(enumerate(categories))):
             by_key[key(category)] = place
         by_key.pop(None, None)  # a category such as "NA" needs an exact match
         by_text = {category: place for place, category in enumerate(categories)}
 
         def place_of(cell: Any) -> int:
-            """Return the place of one cell."""
+            # isinstance would ask the cell for its class, and a user's class may raise
             name = text_of(cell) if issubclass(type(cell), str | bytes) else None
             return by_text[name] if name in by_text else by_key.get(key(cell), -1)
 
@@ -226,6 +228,7 @@ def _of_pandas(series: Any) -> Column:
             return Column(series.to_numpy(dtype=plain), NUMBER, text)
         if plain.kind == "f":
             return Column(series.to_numpy(dtype=plain, na_value=np.nan), NUMBER, text)
+    # integers with missing values stay objects: as floats they are inexact above 2^53
     kind = TEXT if name == "StringDtype" else NESTED
     return Column(
         np.asarray(series, dtype=object).tolist(), NUMBER if plain is not None else kind, text
@@ -283,6 +286,7 @@ def _of_arrow(array: Any) -> Column:
     if types.is_string(array.type) or types.is_large_string(array.type):
         return Column(_one_array(array), kind, text)
     whole = types.is_integer(array.type) or types.is_boolean(array.type)
+    # integers with nulls would become floats, which are inexact above 2^53
     is_plain = types.is_floating(array.type) or (whole and not array.null_count)
     if is_plain or kind == TIME:
         is_in_chunks = hasattr(array, "chunks")
@@ -305,6 +309,7 @@ def _numbers_of_texts(array: Any) -> np.ndarray:
     try:
         return array.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
     except pyarrow.ArrowInvalid:
+        # One text made the cast of all fail. Plain numbers are still cast together.
         is_plain = compute.match_substring_regex(array, _PLAIN).fill_null(False)
     values = np.empty(len(array))
     where = is_plain.to_numpy(zero_copy_only=False)
@@ -349,5 +354,6 @@ def columns_of(table: Any) -> list[tuple[str, Any]]:
 def is_frame(table: Any) -> bool:
     """Return whether a table has columns with types of their own."""
     package = package_of(table)
+    # the shape distinguishes frames from series, which have iloc as well
     has = {"pandas": "iloc", "polars": "get_columns", "pyarrow": "schema"}.get(package, "")
     return bool(has) and hasattr(table, has) and len(getattr(table, "shape", ())) == 2

@@ -69,6 +69,7 @@ def files_of(source: str | os.PathLike[str]) -> list[str]:
     path = os.fspath(source)
     if os.path.isdir(path):
         files, what = list(_inside(path)), "is a directory without Parquet files"
+    # the name of an existing file may contain brackets, as a pattern does
     elif glob.has_magic(path) and not os.path.exists(path):
         files, what = glob.glob(path, recursive=True), "no file is named so"
     else:
@@ -85,9 +86,11 @@ def _inside(folder: str) -> Iterator[str]:
         kept = []
         for name in folders:
             real = os.path.realpath(os.path.join(place, name))
+            # Spark and Hadoop give such names to metadata and to unfinished files
             if name[0] not in "._" and real not in seen:
                 seen.add(real)
                 kept.append(name)
+        # in place: os.walk enters the folders that are left in its list
         folders[:] = kept
         yield from (
             os.path.join(place, name)

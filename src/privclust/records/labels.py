@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from privclust.records.errors import ReadingError
 
 _PENDING = 1 << 20  # labels that are sorted at once
+# NumPy ignores zero bytes at the end: among hashes of one length, equality and order stay
 _HASH = np.dtype("S16")
 _CHANGED = "the records have changed while they were read: those of a label are other than counted"
 
@@ -37,6 +38,7 @@ class LabelCounts:
     """
 
     def __init__(self, labels: Iterable[tuple[Sequence[str | None], ArrayLike]] = ()) -> None:
+        # a secret key: nobody can choose labels that have equal hashes
         self._secret = secrets.token_bytes(32)
         self._keys = np.empty(0, dtype=_HASH)
         self._counts = np.empty(0, dtype=np.int64)
@@ -71,6 +73,7 @@ class LabelCounts:
         keys, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
         at = np.searchsorted(self._keys, keys)
         known = at < len(self._keys)
+        # in this order: only places within the keys can be looked up
         if not known.all() or (self._keys[at] != keys).any():
             raise ReadingError(_CHANGED)
         return at, places, counts
@@ -87,6 +90,7 @@ class LabelCounts:
         is_new = np.ones(len(keys), dtype=bool)
         inside = at < len(self._keys)
         is_new[inside] = self._keys[at[inside]] != keys[inside]
+        # Before insertions move the places. No place occurs twice, so that += adds every count.
         self._counts[at[~is_new]] += counts[~is_new]
         self._keys = np.insert(self._keys, at[is_new], keys[is_new])
         self._counts = np.insert(self._counts, at[is_new], counts[is_new])
@@ -94,6 +98,7 @@ class LabelCounts:
     def _hashed(self, labels: Any) -> np.ndarray:
         """Return the hashes of texts."""
         hashes = {
+            # surrogatepass: some encodings of files give halves of characters
             label: hashlib.blake2b(
                 label.encode("utf-8", "surrogatepass"), digest_size=_HASH.itemsize, key=self._secret
             ).digest()
@@ -114,6 +119,7 @@ class SecondReading:
     """
 
     def __init__(self, counts: LabelCounts) -> None:
+        # the property counts the pending labels, so that threads only read the counts
         self._counted, self._n_left_out = counts, counts.n_left_out
         self._left = counts._counts.copy()
         self._lock = threading.Lock()
@@ -133,7 +139,9 @@ class SecondReading:
         at, places, counts = self._counted._places(known)
         sizes = self._counted._counts[at]
         with self._lock:
+            # a new label has all of its records left
             n_new = int(np.count_nonzero(self._left[at] == sizes))
+            # no place occurs twice, so that -= subtracts every count
             self._left[at] -= counts
             if (self._left[at] < 0).any():
                 raise ReadingError(_CHANGED)

@@ -51,6 +51,7 @@ def numbers_of_table(X: Any, width: int | None = None) -> Any:
     if isinstance(X, Sequence) and not isinstance(X, str | bytes | bytearray | memoryview):
         return _of_rows(X, width)
     if not isinstance(X, np.ndarray):
+        # sparse matrices have toarray
         if not hasattr(X, "__array__") or hasattr(X, "toarray"):
             return X
         X = np.asarray(X)
@@ -73,6 +74,7 @@ def _of_frame(X: Any) -> np.ndarray:
     for name, values in columns_of(X):
         column = column_of(values)
         if column.kind == COMPLEX:
+            # the message of scikit-learn, for which its check_estimator looks
             raise ValueError("Complex data not supported")
         _check_of_frame(name, column)
         columns.append(column.numbers())
@@ -100,8 +102,10 @@ def _of_rows(X: Sequence[Any], width: int | None) -> Any:
     if width is None:
         lengths = Counter(map(_length, X))
         most = max(lengths.values(), default=0)
+        # in a tie the longest, so that no cell is ignored
         width = max((length for length, count in lengths.items() if count == most), default=-1)
     if width < 0:  # no rows, or most entries are numbers, not rows
+        # of one dimension: scikit-learn refuses it by its shape
         return np.full(len(X), np.nan)
     rows = np.full((len(X), width), np.nan)
     for row, values in zip(rows, X, strict=True):
@@ -124,9 +128,11 @@ def _length(row: Any) -> int:
 def _numbers_of_row(row: Any, width: int) -> np.ndarray:
     """Return at most `width` cells of one row as numbers."""
     try:
+        # cut first: surplus cells are not read
         row = row[:width] if hasattr(row, "__getitem__") else list(islice(row, width))
         column = column_of(row)
         cells = column.numbers() if column.kind in ("number", "any", "text") else np.empty(0)
+        # a user's class may ignore the slice
         return cells if cells.ndim == 1 and len(cells) <= width else np.empty(0)
     except Exception:  # any behaviour of a user's class
         return np.empty(0)

@@ -64,6 +64,7 @@ class Notation:
         if not self.date_format or not isinstance(cell, str):
             return seconds(cell)
         try:
+            # text_of: blanks at the ends are ignored, as in every other cell
             return seconds(datetime.datetime.strptime(text_of(cell) or "", self.date_format))
         except ValueError:
             return math.nan
@@ -75,4 +76,5 @@ USUAL = Notation()
 @functools.cache
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     whole = rf"\d+|\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+" if thousands else r"\d+"
+    # every part may be missing: `number` refuses a text without digits
     return re.compile(rf"[+-]?(?:{whole})?(?:{re.escape(decimal)}\d*)?(?:[eE][+-]?\d+)?", re.ASCII)

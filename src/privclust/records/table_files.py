@@ -143,8 +143,9 @@ class _ParquetFile(TableFile):
 
     def _opened(self) -> Any:
         parquet = require("pyarrow.parquet", "Parquet files")
-        # times of 96 bits, which Spark writes, exceed the range of nanoseconds in 64 bits
+        # else all requested columns of a row group are in memory at once
         how = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+        # times of 96 bits, which Spark writes, exceed the range of nanoseconds in 64 bits
         return parquet.ParquetFile(self.path, coerce_int96_timestamp_unit="us", **how)
 
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
@@ -221,7 +222,8 @@ class TextFile(TableFile):
 
     def batches(self, names: Sequence[str], n_rows: int = _ROWS) -> Iterator[Any]:
         n = len(self.names)
-        n_lines = min(n_rows, max(_FIELDS // n, min(_LEAST_LINES, _MOST_FIELDS // n), 1))
+        fewest = max(1, min(_LEAST_LINES, _MOST_FIELDS // n))
+        n_lines = min(n_rows, max(fewest, _FIELDS // n))
         place_of = {name: place for place, name in enumerate(self.names)}
         places = {name: place_of[name] for name in names}
         with self._opened() as file:
@@ -238,6 +240,7 @@ class TextFile(TableFile):
         return _Part(columns, len(rows))
 
     def _fields(self, line: str) -> list[str]:
+        # files that were joined have marks inside
         line = line.removesuffix("\n").replace(_MARK, "")
         if not line.isascii():  # some encodings give halves of characters, which Arrow refuses
             line = line.encode("utf-8", "replace").decode()
@@ -246,6 +249,7 @@ class TextFile(TableFile):
 
     def _opened(self) -> io.TextIOWrapper:
         suffix = self.path.suffix.lower()
+        # without newline=, all kinds of line ends become \n
         return io.TextIOWrapper(_OPENERS.get(suffix, _plain)(self.path), self._encoding, "replace")
 
 
@@ -261,6 +265,7 @@ def _fields_of(line: str, delimiter: str) -> list[str]:
         return line.split(delimiter)
     if len(line) <= _USUAL_FIELD:
         return next(csv.reader([line], delimiter=delimiter))
+    # the limit is one of the whole process, so it is restored
     before = csv.field_size_limit(max(len(line), _USUAL_FIELD))  # the whole line may be one field
     try:
         return next(csv.reader([line], delimiter=delimiter))
@@ -284,9 +289,11 @@ def worded(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn an error into one line with the path and without content of the file."""
     try:
         yield
+    # neither the file's fault nor with content of it
     except (MemoryError, ImportError):
         raise
     except Exception as error:
+        # from None: a traceback would show the original message, which may quote an entry
         raise _worded(path, error) from None
 
 

@@ -120,9 +120,11 @@ def _parts(source: Any, reading: Any) -> Generator[_Part, None, None]:
     pyarrow = require("pyarrow", "tables")
     if package_of(source) == "pyarrow" and hasattr(source, "scanner"):  # a data set, maybe remote
         reads = list(reading.for_schema(source.schema).reads)
+        # more threads, or more batches read ahead, would fill the memory
         how = {"batch_size": batch_rows(len(reads)), "batch_readahead": 1, "fragment_readahead": 1}
         streams = [source.scanner(columns=reads, use_threads=False, **how).to_reader()]
     elif hasattr(source, "collect_batches"):  # a lazy frame of Polars
+        # Only names are needed here. The types of each batch are checked when it is read.
         schema = pyarrow.schema([(name, pyarrow.null()) for name in source.collect_schema()])
         streams = source.select(reading.for_schema(schema).reads).collect_batches()
     elif hasattr(source, "__arrow_c_stream__"):
@@ -189,6 +191,7 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
     def rows_of_parts() -> Iterator[Any]:
         """Yield rows of parts that no other thread has."""
         while not stop.is_set():
+            # two threads cannot advance one generator; parts are converted without the lock
             with lock:
                 part = next(parts, None)
             if part is None:
@@ -200,9 +203,11 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
         try:
             return state_of(rows_of_parts())
         except BaseException:
+            # the other threads end at their next part
             stop.set()
             raise
 
+    # an error leaves the generator unfinished, with its files open
     with contextlib.closing(parts):
         if n_threads == 1:
             return state(0)
@@ -210,4 +215,5 @@ def _total_of_threads(parts: Any, state_of: Any, n_threads: int) -> State:
             try:
                 return _added(executor.map(state, range(n_threads)))
             finally:
+                # leaving the executor waits for all threads, also at an interrupt
                 stop.set()
