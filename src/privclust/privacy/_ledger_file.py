@@ -42,6 +42,8 @@ def file_lock(path: Path) -> Iterator[None]:
     import fcntl  # not on Windows
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    # The file stays after the lock is released: if it were deleted, a process that waits for it and
+    # one that makes it anew could both hold a lock.
     descriptor = os.open(lock_path(path), os.O_CREAT | os.O_RDWR, 0o666)
     try:
         try:
@@ -53,6 +55,7 @@ def file_lock(path: Path) -> Iterator[None]:
             ) from None
         yield
     finally:
+        # releases the lock
         os.close(descriptor)
 
 
@@ -83,6 +86,7 @@ def damaged(path: Path, flaw: str) -> BudgetError:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
+    # digests are of the values that will be read: lists for tuples, floats for NumPy's
     content = json.loads(json.dumps(content, default=_plain))
     chain = _chain(path, content)
     content |= {"count": len(content["entries"]), "sha256": chain[-1]}
@@ -144,14 +148,19 @@ def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
     newest = len(chain) - 1, chain[-1]
     _compare(path, chain, _SEEN.get(name))
     try:
+        # the XDG specification says to ignore paths that are not absolute
         base = os.environ.get("XDG_STATE_HOME", "")
         state = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
         note = state / "privclust" / "ledgers" / name
+        # a ledger without entries is not noted: nothing was spent that an older copy could hide
         if newest != _compare(path, chain, _noted(note, path)) and newest[0]:
             with file_lock(note):
+                # again: another process may have noted a newer state before the lock was held
                 _compare(path, chain, _noted(note, path))
                 write_text(note, f"{newest[0]} {newest[1]}\n")
+    # RuntimeError: the account has no home folder
     except (BudgetError, OSError, RuntimeError) as error:
+        # a refusal names the ledger; a note that cannot be locked is named by its own path
         if isinstance(error, BudgetError) and str(path) in str(error):
             raise
         warnings.warn(
@@ -165,6 +174,7 @@ def _compare_and_note(path: Path, name: str, chain: list[str]) -> None:
 
 def _compare(path: Path, chain: list[str], seen: tuple[int, str] | None) -> tuple[int, str] | None:
     """Return the last state that was seen; refuse a file that does not begin with it."""
+    # a slice, because the chain may be shorter
     if seen and chain[seen[0] : seen[0] + 1] != [seen[1]]:
         raise BudgetError(
             f"{path}: is an older or another copy of its ledger: {seen[0]} entries were drawn, and "

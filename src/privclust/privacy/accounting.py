@@ -34,7 +34,8 @@ _ORDER_TERMS = np.log1p(-1.0 / _ORDERS) - np.log(_ORDERS) / (_ORDERS - 1.0)
 # Number of grid steps of the smallest pure loss; each loss is rounded up by at most one step.
 PLD_STEPS = 200
 _MOST_STEPS = 1_000_000  # in all losses together; coarser steps are also valid
-# For one release: its distribution has probabilities of the exponential. A smaller one counts more.
+# Of one release. A smaller loss counts as the smallest. A larger one is added by basic composition:
+# its distribution has probabilities of about e^-epsilon, which must be accurate floats.
 _SMALLEST_PLD_LOSS, _LARGEST_PLD_LOSS = 1e-12, 300.0
 _LEAST_PLD_DELTA = 1e-10  # below this, rounding errors of a convolution may matter
 _ROUNDING = 1e-12  # generous relative rounding error of a conversion in doubles
@@ -126,6 +127,7 @@ def laplace_rho(epsilon: float, mu: float) -> float:
         rate = 1.0 + math.expm1(-mean) / mean + LAPLACE_STEP**2 / 6.0
     else:
         rate = mean / 2.0 - mean**2 / 6.0 + mean**3 / 24.0 + LAPLACE_STEP**2 / 6.0
+    # the smaller of two valid bounds: epsilon mean / 2 is mu^2 / 2
     if rate < mean / 2.0:
         return epsilon * rate * (1.0 + _ROUNDING)
     return mu * mu / 2.0 * (1.0 + _ROUNDING)
@@ -142,6 +144,7 @@ def bounded_range_rho(epsilon: float) -> float:
     >>> round(bounded_range_rho(1.0), 4)
     0.1233
     """
+    # the difference below would cancel; the bound is larger by a share of order epsilon^2
     if epsilon < 10.0 * _SERIES:
         return epsilon * epsilon / 8.0 * (1.0 + _ROUNDING)
     more = epsilon / -math.expm1(-epsilon) - 1.0
@@ -183,6 +186,7 @@ def gaussian_constant(delta: float) -> float:
     3.776
     """
     check_delta(delta)
+    # two logarithms, because 1.25 / delta may overflow
     return math.sqrt(2.0 * (math.log(1.25) - math.log(delta)))
 
 
@@ -239,6 +243,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         check_delta(delta)
         return float(rho)
     check_budget(rho, delta)
+    # rounding errors of the conversion are on the safe side: a smaller delta, a larger epsilon
     delta = delta * (1.0 - _ROUNDING)
     orders = _best_orders(rho, delta)
     with np.errstate(over="ignore"):
@@ -318,6 +323,7 @@ def _convolved(pure: Sequence[Loss], gaussian: float, delta: float) -> float:
     # the largest loss of the grid: 40 deviations of the Gaussian part
     reach = total_epsilon(pure) + gaussian + 40.0 * math.sqrt(2.0 * gaussian)
     interval = max(min(loss.epsilon for loss in pure) / PLD_STEPS, reach / _MOST_STEPS)
+    # of two answers, dp-accounting gives the other one half of the parameter: 1 / (1 + e^epsilon)
     parts = [
         pld.from_randomized_response(
             2.0 / (1.0 + math.exp(loss.epsilon)), 2, value_discretization_interval=interval
@@ -350,6 +356,7 @@ def composed_epsilon(losses: Sequence[Loss], delta: float) -> float:
     added = total_epsilon(approximate)
     if not others:
         return added
+    # at a delta of 0, only basic composition is left
     return added + (_composed_epsilon(others, left) if left > 0.0 else total_epsilon(others))
 
 
@@ -370,4 +377,5 @@ def root_from_below(excess: Callable[[float], float], start: float) -> float:
     if low == high:
         return low
     root = brentq(excess, low, high, xtol=1e-9)
+    # brentq stops up to 1e-9 from the crossing, on either side
     return root if excess(root) <= 0 else root - 2e-9

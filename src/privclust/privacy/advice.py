@@ -23,6 +23,7 @@ def weak_parameters(guarantee: Guarantee, n_records: int | None) -> tuple[bool, 
     """
     if guarantee.definition not in ("pure", "approximate"):
         return False, False
+    # without records, no delta below 1 is weak
     is_large = n_records is not None and guarantee.delta * max(n_records, 1) >= 1.0
     return guarantee.epsilon > LARGEST_EPSILON, is_large
 

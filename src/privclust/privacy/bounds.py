@@ -90,6 +90,7 @@ def checked_radius(norm_bound: float) -> float:
 
 def longer_rows(X: np.ndarray, radius: float) -> np.ndarray:
     """Return which rows are longer than a radius, or not finite, (n_samples,)."""
+    # `~(... <=)` in place of `>`, which is false for NaN
     return ~(row_norms(X) <= radius * (1.0 + _NORM_TOLERANCE))
 
 
@@ -117,6 +118,7 @@ def _clipped(rows: np.ndarray, radius: float) -> np.ndarray:
     endless = _only_infinite(rows)
     largest = np.abs(rows).max(axis=1)
     huge = endless | (largest > _LARGEST)  # longer than any radius, and squares may overflow
+    # entries of rows with infinite ones are -1, 0 and 1 here: they need no division
     rows[huge] *= (_LARGEST / np.where(huge & ~endless, largest, 1.0))[huge, None]
     norms = row_norms(rows)
     return rows * np.minimum(1.0, radius / np.maximum(norms, radius))[:, None]
@@ -186,6 +188,7 @@ def uniform_in_ball(n_points: int, n_features: int, rng: np.random.Generator) ->
     """
     directions = rng.normal(size=(n_points, n_features))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    # the ball of radius r has a share r^d of the volume
     return directions * rng.random((n_points, 1)) ** (1.0 / n_features)
 
 
@@ -205,6 +208,7 @@ class Box:
     @property
     def center(self) -> np.ndarray:
         """Center of the box, shape (n_features,)."""
+        # halves are added, because the sum of two bounds may overflow
         return 0.5 * self.low + 0.5 * self.high
 
     @property
@@ -230,6 +234,7 @@ class Box:
     def _corners(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest finite numbers of a type within the box, if any."""
         most = np.finfo(dtype).max
+        # clipped before the conversion, which would make larger bounds infinite
         low, high = (np.clip(end, -most, most).astype(dtype) for end in (self.low, self.high))
         with np.errstate(over="ignore"):  # no number above the largest
             low = np.where(low < self.low, np.nextafter(low, dtype.type(np.inf)), low)
@@ -441,6 +446,7 @@ def separated_points(
     lowest, highest = 0.0, 1.0
     separated = None
     halvings = 0
+    # more halvings if all failed: some points must be returned, however close
     while halvings < _HALVINGS or separated is None:
         separation = 0.5 * (lowest + highest)
         points = _packed(n_points, n_features, rng, uniform, separation)
@@ -468,5 +474,6 @@ def _packed(
         is_apart = (squared >= (2.0 * separation) ** 2).all(axis=1)
         if not is_apart.any():
             return None
+        # the first that is far enough, as if points were drawn one by one until one is
         points[k] = drawn[np.argmax(is_apart)]
     return points

@@ -29,6 +29,7 @@ from privclust.privacy.sensitivity import Neighbours
 
 _VARIABLE = "PRIVCLUST_LEDGERS"
 _ROUNDING = 1e-9  # relative excess of the limit that is ignored: ten fits at 0.1 are within 1
+# reentrant: a charge holds it while it opens the ledgers of parent processes
 _LOCK = threading.RLock()  # protects open ledgers, and budgets spent in memory
 _OPEN: list[Budget] = []
 _TOKEN = secrets.token_hex(8)  # process IDs are reused; a forked process has the same token
@@ -237,6 +238,7 @@ class Budget:
 
     def __exit__(self, *error: Any) -> None:
         with _LOCK:
+            # the innermost one, because the block of a ledger may be entered again inside
             last = max(i for i, ledger in enumerate(_OPEN) if ledger is self)
             del _OPEN[last]
             _tell_workers()
@@ -287,6 +289,7 @@ class Budget:
                 "the ledger refuses this fit, which has not begun: it counts guarantees without a "
                 f"delta, and the fit's delta is {guarantee.delta:g}; begin a ledger with a delta"
             )
+        # `not ... <=` in place of `>`, which is false for NaN
         if not after <= self.epsilon * (1 + _ROUNDING):
             raise BudgetError(
                 f"the ledger refuses this fit, which has not begun: {self._unit}: {spent:.6g} of "
@@ -346,6 +349,7 @@ def is_open() -> bool:
 
 def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
     """Charge all ledgers or none; files first, since writing them may fail."""
+    # a ledger that is open twice, or in two objects, is charged once
     distinct = {ledger.path or id(ledger): ledger for ledger in ledgers}.values()
     files = sorted((ledger for ledger in distinct if ledger.path), key=lambda one: one.path)
     memory = [ledger for ledger in distinct if not ledger.path]
@@ -380,6 +384,7 @@ def _with_losses(guarantee: Guarantee) -> Guarantee:
 def _tell_workers() -> None:
     """Name open ledgers to processes that start from now on; make joblib start new ones."""
     ours = [{"process": _process(), "path": ledger.path and str(ledger.path)} for ledger in _OPEN]
+    # entries of other processes are ledgers of parents, which also count here
     listed = [entry for entry in _listed() if entry["process"] != _process()] + ours
     if listed:
         os.environ[_VARIABLE] = json.dumps(listed)

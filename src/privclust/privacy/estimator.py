@@ -91,6 +91,7 @@ def _note_points(estimator: Any) -> None:
     if stated is guarantee:
         return
     estimator.guarantee_ = stated
+    # the sketch of a fit has a copy of the guarantee, which must have the same caveats
     if getattr(getattr(estimator, "sketch_", None), "guarantee", None) is not None:
         estimator.sketch_ = replace(estimator.sketch_, guarantee=stated)
 
@@ -214,6 +215,7 @@ class PrivateEstimator:
         counts = records.n_counted, records.n_left_out
         left_out = LeftOutCount.of(promise, *counts, unit_of(records.groups))
         self.guarantee_ = left_out.stated(whole or promise)
+        # before the count is released: a ledger that refuses the fit must have released nothing
         charge(left_out.stated(promise))
         self.left_out_ = left_out.release(source)
         return left_out
@@ -362,6 +364,7 @@ def validated(estimator: Any, X: ArrayLike, **options: Any) -> Any:
     """
     numbers = numbers_of_table(X, options.pop("width", None))
     finite = options.pop("ensure_all_finite", True)
+    # checked below, with a message that also covers texts that are no numbers
     options["ensure_all_finite"] = False
     rows = _validated(estimator, X, numbers, options)
     if finite:
@@ -389,6 +392,7 @@ def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) ->
         if not is_frame(X):
             return validate_data(estimator, numbers, **options)
         reset = options.pop("reset", True)
+        # only names and number of columns: scikit-learn would convert all columns together
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if "y" in options:
             return check_X_y(numbers, estimator=estimator, **options)
@@ -400,6 +404,7 @@ def _validated(estimator: Any, X: Any, numbers: Any, options: dict[str, Any]) ->
 
 def _without_entries(message: str) -> str:
     """Return a message of scikit-learn's without the entries that it quotes."""
+    # "Expected 2D array, got ..." and "Complex data not supported" quote the whole array
     message = re.sub(r"\narray=.*?\.\n(?=Reshape)", "\n", message, flags=re.DOTALL)
     head, quoting, _ = message.partition("not supported\n")
     return head + quoting.rstrip("\n")

@@ -51,6 +51,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
             # the relative rounding error of u and of the terms is below 2 ** (size - bits)
             size = 4 + max(0, 2 * mp.mag(v))
             if size + _SPARE_BITS < bits:
+                # u > 40: delta is below every float; u < -40: it is above every float below 1
                 if abs(u) > _FURTHEST:
                     return bool(u > 0)
                 # cancellation loses `lost` bits: repeat with twice as many if too few are left
@@ -58,6 +59,7 @@ def is_private(ratio: float, epsilon: float, delta: float) -> bool:
                 difference = first - second
                 lost = mp.mag(first) - mp.mag(difference) if difference > 0 else bits
                 if size + lost + _SPARE_BITS < bits:
+                    # rounded up by 16 times the error that the spare bits allow
                     return bool(difference * (1 + mp.ldexp(1, 4 - _SPARE_BITS)) <= delta)
         bits *= 2
 

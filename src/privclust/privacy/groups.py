@@ -110,11 +110,13 @@ class Groups:
     def of_codes(cls, codes: np.ndarray, n_codes: int) -> Groups:
         """Return the sizes of groups from codes below `n_codes`, -1 for rows without a group."""
         counts = np.bincount(codes[codes >= 0], minlength=n_codes)
+        # the code -1 finds the 0 at the end
         return cls(np.append(counts, 0)[codes], int(np.count_nonzero(counts)))
 
     @property
     def weights(self) -> np.ndarray:
         """One over the number of rows of each row's group, (n_samples,); 0 without a group."""
+        # np.where computes both values: the maximum avoids a division by 0
         return np.where(self.sizes > 0, 1.0 / np.maximum(self.sizes, 1), 0.0)
 
     @property
@@ -214,6 +216,7 @@ def by_size(groups: Groups | None, *arrays: np.ndarray) -> list[tuple[Any, ...]]
         sizes = sizes[sizes > 0]
     if not (sizes > 1).any():
         return [(1, *arrays), (2, *(array[:0] for array in arrays))]
+    # stable, to keep the order of rows within a part
     order = np.argsort(sizes, kind="stable")
     sizes, starts = np.unique(sizes[order], return_index=True)
     pieces = [np.split(array[order], starts[1:]) for array in arrays]
@@ -248,6 +251,7 @@ def weighted_sums(
     totals: list[FixedPoint] = []
     divisor = 0
     for size, parts in terms:
+        # all sizes have sums of the same shapes, so one shift holds for all
         if size > 1 and not divisor:
             divisor = 1 << _shift(parts, spread)
         if not totals:
@@ -257,6 +261,7 @@ def weighted_sums(
             if size > 1:
                 # R_n of the module's description; the divisor must fit in 64 bits
                 integers = integers // size - integers // min(size * divisor, _LARGEST_DIVISOR)
+            # in place, although FixedPoint is frozen: the arrays were made above
             total.integers[...] += integers
     return totals
 

@@ -233,6 +233,7 @@ class Guarantee:
         releases = [
             replace(
                 release,
+                # None stays None: a flawed release has no loss, and a sensitivity may be private
                 loss=release.loss and _two_steps(release.loss),
                 sensitivity=release.sensitivity and 2 * release.sensitivity,
             )
@@ -352,6 +353,7 @@ class Guarantee:
         parts: list[Any] = [guarantee, *releases, *(one.loss for one in releases if one.loss)]
         for part in parts:
             for item in fields(part):
+                # types are texts here, because annotations are not evaluated in this module
                 _check_type(item.name, getattr(part, item.name), str(item.type))
         for caveat in caveats:
             _check_type("caveats", caveat, "str")
@@ -420,6 +422,7 @@ def _check_type(name: str, value: Any, kind: str) -> None:
     """Raise a ValueError unless types are right, numbers at least 0, and text can be shown."""
     if kind not in _TYPES:
         return
+    # a bool is an int
     right = isinstance(value, _TYPES[kind]) and isinstance(value, bool) == (kind == "bool")
     if right and kind == "str":
         right = value.isprintable()

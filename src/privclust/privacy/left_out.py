@@ -166,6 +166,7 @@ class LeftOutCount:
         if is_seeded(source):  # leave its state unchanged
             source = source.spawn(1)[0]
         noisy = np.maximum(self.noise.release(exact, source), 0.0).tolist()
+        # at least 1, because sums are divided by it
         counted = max(noisy.pop(), 1.0) if self.hides_counted else None
         return NoisyCount(noisy[0] if noisy else 0.0, self.noise.deviation, counted)
 
@@ -201,6 +202,7 @@ def _together(releases: tuple[Release, ...]) -> list[Loss]:
         return []
     if len({math.isfinite(loss.epsilon) for loss in known}) == 1:
         return [Loss(total_rho(known), total_epsilon(known))]
+    # Laplace and Gaussian losses have no common sum. The loss of one release is below the total.
     return [replace(loss, count=1) for loss in known]
 
 

@@ -92,6 +92,7 @@ class SystemEntropy:
             if np.ndim(sigma) == 0:
                 return _perturbed(make.make_gaussian, l2_distance, value, float(sigma))
             noisy = np.empty(value.shape)
+            # OpenDP has one scale for all entries of a vector
             for each in np.unique(sigma):
                 here = np.flatnonzero(sigma == each)
                 part = _perturbed(make.make_gaussian, l2_distance, value[..., here], float(each))
@@ -228,6 +229,7 @@ def select(scores: np.ndarray, scale: float, source: NoiseSource) -> int:
     if is_seeded(source):
         with np.errstate(over="ignore"):  # -inf is correct for a very low score
             exponents = (scores - scores.max()) / scale
+        # the largest of scores with Gumbel noise has the requested distribution
         return int(np.argmax(exponents + source.gumbel(size=scores.shape)))
     return source.select(scores, scale)
 
@@ -243,6 +245,7 @@ def _constructors() -> Iterator[Any]:
     from opendp import measurements
     from opendp.mod import GLOBAL_FEATURES, disable_features, enable_features
 
+    # features are global: another thread must not disable this one before it is used
     with _FEATURE_LOCK:
         was_enabled = _FEATURE in GLOBAL_FEATURES
         enable_features(_FEATURE)
@@ -266,6 +269,8 @@ def _in_small_steps(value: FixedPoint, scale: float) -> FixedPoint:
     only on the scale. Sums are clipped to 62 bits, which increases no difference.
     """
     steps = scale * 2.0**value.bits
+    # First bound: below it, a change of one unit has an epsilon above LARGEST_STEPPED, and no loss
+    # assumes small steps. Second bound: from it on, steps are small enough.
     if not 1.0 <= steps * LARGEST_STEPPED < LARGEST_STEPPED / LAPLACE_STEP:
         return value
     more = min(math.ceil(-math.log2(LAPLACE_STEP * steps)), _MOST_BITS - value.bits)

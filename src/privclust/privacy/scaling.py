@@ -65,8 +65,9 @@ def is_standardised(X: np.ndarray) -> bool:
             mean, square, is_constant = _moments(column)
         if is_constant:
             continue
+        # the mean is about 0, so these are the squared deviations with the divisors n and n - 1
         squares = np.array([square, square * n_entries / (n_entries - 1)])
-        # not "above": NaN is none either
+        # s^2 - 1 is about 2 (s - 1); `not ... <=` in place of `>`, which is false for NaN
         if not (abs(mean) <= _MEAN and (abs(squares - 1.0) <= 2.0 * _DEVIATION).any()):
             return False
         any_proof = any_proof or not bool((column == np.round(column)).all())

@@ -74,6 +74,7 @@ def largest_share(
             f"epsilon={epsilon!r} and delta={delta!r} leave each release a budget below the range "
             "of floats; use a larger budget"
         )
+    # starts where zCDP, which grows with the squared share, would fit: close to the root
     log_share = root_from_below(excess, 0.5 * math.log(rho / claimed_rho(measurements_at(1.0))))
     # discretised distributions are monotone only up to their steps: end on the safe side
     while excess(log_share) > 0:
@@ -112,6 +113,7 @@ def share_of_rho(measurements_at: Callable[[float], Iterable[Measurement]], rho:
     while spent(high) <= rho:
         low, high = high, 2.0 * high
     share = float(brentq(lambda share: spent(share) - rho, low, high, xtol=1e-15 * low, rtol=1e-14))
+    # brentq may stop above rho by a rounding
     while spent(share) > rho:
         share *= 1.0 - 1e-13
     return share
@@ -157,6 +159,7 @@ def gaussian_part(epsilon: float, delta: float, part: float) -> float:
     (0.689, 0.291)
     """
     rho = 0.5 * gaussian_share(epsilon, delta) ** 2
+    # each calibration rounds: parts that use a little less than their rho never exceed the whole
     of_part = least_epsilon(part * rho * (1.0 - _ROUNDING), delta)
     if not of_part > 0.0:
         raise ValueError(

@@ -76,6 +76,7 @@ class Exponential(WithEpsilon):
             raise ValueError(
                 f"scores must have shape (n_candidates,), not empty, got {scores.shape}"
             )
+        # one over `factor`
         return noise.select(scores, self._sides * self.scale, source)
 
     @property

@@ -104,6 +104,7 @@ class Gaussian(ForSensitivity):
     @property
     def claimed(self) -> Loss:
         """The zCDP parameter rho, as given or from sigma and the sensitivity."""
+        # the given one has no rounding of sigma, so that shares add up to their budget
         rho = self._rho_of_sigma if self.rho is None else self.rho
         return Loss(rho, count=self.count)
 

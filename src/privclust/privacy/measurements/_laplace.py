@@ -83,6 +83,7 @@ class Laplace(WithEpsilon):
     def claimed(self) -> Loss:
         """Epsilon, and the sum of the entries' zCDP parameters."""
         mu = self.epsilon / math.sqrt(self.entries) if self.mu is None else self.mu
+        # mu may exceed epsilon by a rounding, up to PRICE_TOLERANCE
         rho = laplace_rho(self.epsilon, min(mu, self.epsilon))
         return Loss(rho, self.epsilon, self.count)
 

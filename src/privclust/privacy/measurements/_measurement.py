@@ -174,6 +174,7 @@ class WithEpsilon(ForSensitivity):
         check_real("epsilon", self.epsilon)
         check_integer("count", self.count, minimum=1)
         # an underflow or overflow would leave no privacy
+        # half and twice the scale are used as well, by Wishart noise and the exponential mechanism
         if not 0 < self.scale / 2 <= 2 * self.scale < math.inf:
             raise ValueError(
                 f"sensitivity / epsilon = {self.sensitivity.value!r} / {self.epsilon!r} is not "

@@ -103,6 +103,7 @@ class Wishart(WithEpsilon):
         if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
             raise ValueError(f"value must have shape (..., d, d), got {array.shape}")
         *stack, d, _ = array.shape
+        # the variance is lambda = sensitivity / (2 epsilon)
         deviation = math.sqrt(self.scale / 2)
         Z = unprotected_generator(source).normal(scale=deviation, size=(*stack, d, d + 1))
         return array + Z @ np.swapaxes(Z, -1, -2)
