@@ -185,7 +185,6 @@ def _compare(path: Path, chain: list[str], seen: tuple[int, str] | None) -> tupl
 
 
 def _noted(note: Path, path: Path) -> tuple[int, str] | None:
-    """Return the state in a note, if there is one."""
     try:
         count, digest = note.read_text(encoding="utf-8").split()
         return int(count), digest

@@ -161,6 +161,7 @@ class Budget:
             )
         with _LOCK, file_lock(path):
             if not path.exists():
+                # the lock gets a text when its ledger is begun, and is empty before
                 if lock_path(path).stat().st_size:
                     raise BudgetError(
                         f"{path}: the ledger that was here is gone; restore it, or delete "
@@ -279,6 +280,7 @@ class Budget:
 
     def _extended(self, guarantee: Guarantee) -> tuple[Guarantee, ...]:
         """Return the entries with a new one, or refuse it; the ledger is locked."""
+        # a forked process has a copy of the ledger, and its charges would not reach the parent
         if self.path is None and os.getpid() != self._process:
             raise _other_process()
         entries = self._entries if self.path is None else _read(self.path)._entries
@@ -356,6 +358,7 @@ def _spend(ledgers: list[Budget], guarantee: Guarantee) -> None:
     with _LOCK, contextlib.ExitStack() as locks:
         for ledger in files:  # always in the same order, to avoid deadlocks
             locks.enter_context(file_lock(ledger.path))
+        # every ledger must accept before the first is written
         after = [(ledger, ledger._extended(guarantee)) for ledger in (*files, *memory)]
         for ledger, entries in after:
             if ledger.path:

@@ -325,6 +325,7 @@ def private_records(
         ensure_min_samples=0 if any_number else 1,
         width=width,
     )
+    # epsilon=None asks for a fit without privacy
     is_private = getattr(estimator, "epsilon", 1.0) is not None
     if reset and takes_any and is_private and is_standardised(rows):
         warn_caller(_SCALED, PrivacyLeakWarning)
@@ -351,6 +352,7 @@ def _declared_width(estimator: Any) -> int | None:
         sizes = {np.size(end) for end in bounds if np.ndim(end) == 1}
     except (TypeError, ValueError):
         return None
+    # a list [low, high] of two features has the length 2 as well
     if sizes == {2} and isinstance(bounds, list):
         return len(bounds)  # pairs
     return max(sizes, default=None)

@@ -383,7 +383,7 @@ class Guarantee:
 
 
 def _together(parts: Sequence[Guarantee]) -> dict[str, Any]:
-    """Return what holds for several parts beyond their releases, as arguments."""
+    """Return the arguments of a guarantee of several parts, except their releases."""
     return {
         "delta": max(part.delta for part in parts),
         "seeded": any(part.seeded for part in parts),

@@ -186,6 +186,7 @@ class NoisyTransformer:
         self
             Its guarantee states whether the noise is seeded.
         """
+        # a shallow copy: both have the same fitted arrays, which a transform only reads
         other = copy(self)
         other._source = noise_source(random_state)
         other.guarantee_ = replace(self.guarantee_, seeded=is_seeded(other._source))
@@ -287,6 +288,7 @@ def _perturbed(make: Any, metric: Any, value: Value, scale: float) -> np.ndarray
         return np.reshape(noisy(value.ravel().tolist()), value.shape)[()]
     # sums are clipped to 64 bits after noise is added, which is post-processing
     integers = value.integers.ravel().tolist()
+    # the integers' unit is 2^-bits, so the scale is multiplied by 2^bits
     if not np.isfinite(scale * 2.0**value.bits):
         raise ValueError(f"noise of scale {scale:.3g} is not representable: epsilon is too small")
     noisy = make(

@@ -120,5 +120,6 @@ def root_above(square: float) -> float:
     (True, True)
     """
     root = math.sqrt(square)
+    # fractions are exact, and the root may have been rounded down
     is_below = Fraction(root) ** 2 < Fraction(square)
     return math.nextafter(root, math.inf) if is_below else root

@@ -35,6 +35,7 @@ _DEVIATIONS = 4.0  # t of the threshold T
 
 def spectral_bound(noise: SymmetricGaussian, n_features: int) -> float:
     """Return T, which the norm of the noise exceeds with probability 6.7e-4 at most."""
+    # `off_diagonal` is sigma / w
     return noise.off_diagonal * (2.0 * math.sqrt(n_features) + _DEVIATIONS * math.sqrt(2.0))
 
 

@@ -96,7 +96,6 @@ class LabelCounts:
         self._counts = np.insert(self._counts, at[is_new], counts[is_new])
 
     def _hashed(self, labels: Any) -> np.ndarray:
-        """Return the hashes of texts."""
         hashes = {
             # surrogatepass: some encodings of files give halves of characters
             label: hashlib.blake2b(
