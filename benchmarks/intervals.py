@@ -8,6 +8,9 @@ are the deviations of the columns in its clusters. A cluster is *unmarked* if it
 and its errors are reliable. A cluster is *real* if k-means without privacy finds it again in the
 rows of every trial: within a quarter of the distance to its nearest neighbour.
 
+*fits with intervals* is the number of trials with at least one unmarked cluster. With fewer than
+five, the two columns below are empty; tables of spreads leave out such lines.
+
 Columns, for centers and for spreads:
 
 - *coverage*: of the coordinates of unmarked clusters, the percentage within 1.96 standard errors of
@@ -45,7 +48,7 @@ from privclust.core.lloyd import nearest_center
 _ESTIMATORS = "CompressiveKMeans", "TreeKMeans"
 _WIDTH_95 = 1.959964
 _SAME_PLACE = 0.25  # as of starts that agree
-_FEWEST = 5  # trials of a true error
+_FEWEST = 5  # trials of a true error, and fits of a coverage
 # coverage; share of real clusters without a mark; the widths at which errors of a Gaussian, if it
 # has no bias, have the two coverages
 LIMITS = {"coverage": (90.0, 98.0), "of real": (60.0, 100.0), "width": (0.84, 1.19)}
@@ -151,11 +154,14 @@ def trial(population, truth, estimator, epsilon, seed):
 
 
 def held(made, stated, is_unmarked):
-    """Return coverage, its error over trials, and width; arrays are (trials, k, columns)."""
+    """Return coverage, its error over trials, and width; arrays are (trials, k, columns).
+
+    They are None if too few trials have an unmarked cluster.
+    """
+    if is_unmarked.any(axis=1).sum() < _FEWEST:
+        return None, None, None
     is_held = np.abs(made) <= _WIDTH_95 * stated
     counts = is_unmarked.sum(axis=1) * made.shape[2]
-    if not counts.sum():
-        return None, None, None
     hits = (is_held & is_unmarked[:, :, None]).sum(axis=(1, 2))
     share = hits.sum() / counts.sum()
     error = np.sqrt(((hits - share * counts) ** 2).sum()) / counts.sum()
@@ -170,12 +176,13 @@ def held(made, stated, is_unmarked):
 
 
 def row_of(table, epsilon, runs):
-    """Return the numbers of a table at an epsilon; None where no cluster is unmarked."""
+    """Return the numbers of a table at an epsilon; None where too few fits have intervals."""
     of = {key: np.array([run[key] for run in runs]) for key in runs[0]}
     unmarked, losses, is_real = of["unmarked"], of["loss"], of["recurs"].all(axis=0)
     return {
         **{"table": table.name, "n": len(table.scaled()), "k": table.k, "epsilon": epsilon},
         "trials": len(runs),
+        "fits": int(unmarked.any(axis=1).sum()),
         "unmarked": 100.0 * unmarked.mean(),
         "real": int(is_real.sum()),
         "of real": 100.0 * unmarked[:, is_real].mean() if is_real.any() else None,
@@ -186,10 +193,12 @@ def row_of(table, epsilon, runs):
 
 
 def verdict(row, kind):
-    """Return which of the three limits are missed."""
+    """Return which of the three limits are missed, or that there are too few intervals."""
     coverage, _, width = row[kind]
-    if coverage is None:
+    if not row["fits"]:
         return "no interval" if row["real"] else "no interval, none real"
+    if coverage is None:
+        return "too few fits with intervals"
     found = {"coverage": coverage, "of real": row["of real"], "width": width}
     missed = [
         name
@@ -202,14 +211,16 @@ def verdict(row, kind):
 
 
 def shown(rows, kind, with_loss):
-    """Return the table of centers or spreads in Markdown."""
+    """Return the table of centers or spreads in Markdown; spreads only where counted."""
     lines = []
     for row in rows:
         coverage, error, width = row[kind]
+        if coverage is None and kind == "spreads":
+            continue
         of_real = "" if row["of real"] is None else f"{row['of real']:.0f}"
         line = {
             **{"table": row["table"], "n": f"{row['n']:,}", "epsilon": f"{row['epsilon']:g}"},
-            "trials": str(row["trials"]),
+            **{"trials": str(row["trials"]), "fits with intervals": str(row["fits"])},
             "coverage": "" if coverage is None else f"{coverage:.0f} ± {error:.0f}",
             "unmarked": f"{row['unmarked']:.0f}",
             "real": f"{row['real']} of {row['k']}",
@@ -217,6 +228,8 @@ def shown(rows, kind, with_loss):
             "width": "" if width is None else f"{width:.2f}",
             "limits": verdict(row, kind),
         }
+        if kind == "spreads":  # the others are those of the table of centers
+            line = {key: line[key] for key in ("table", "epsilon", "coverage", "width", "limits")}
         if with_loss:
             mean, of_mean, median = row["loss"]
             line |= {"loss": f"{mean:.3f} ± {of_mean:.3f}", "median loss": f"{median:.3f}"}
