@@ -434,6 +434,10 @@ def _check_type(name: str, value: Any, kind: str) -> None:
 
 def _two_steps(loss: Loss) -> Loss:
     """Group privacy for two rows."""
-    # (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta)
-    delta = loss.delta and loss.delta * (1.0 + math.exp(loss.epsilon))
+    # (epsilon, delta) becomes (2 epsilon, (1 + e^epsilon) delta); every mechanism has a delta of 1
+    try:
+        growth = 1.0 + math.exp(loss.epsilon)
+    except OverflowError:
+        growth = math.inf
+    delta = loss.delta and min(loss.delta * growth, 1.0)
     return replace(loss, rho=4 * loss.rho, epsilon=2 * loss.epsilon, delta=delta)

@@ -50,9 +50,9 @@ class Notation:
 
     def number(self, cell: Any) -> float:
         """Return a cell as a float; NaN if it is no number in this notation."""
-        if (self.decimal == "." and not self.thousands) or not isinstance(cell, str):
+        if (self.decimal == "." and not self.thousands) or not isinstance(cell, str | bytes):
             return number(cell)
-        text = cell.strip()
+        text = text_of(cell) or ""
         if not _pattern(self.decimal, self.thousands).fullmatch(text):
             return math.nan
         if self.thousands:
@@ -61,7 +61,7 @@ class Notation:
 
     def seconds(self, cell: Any) -> float:
         """Return a cell in seconds since 1970; NaN if it is no date in this notation."""
-        if not self.date_format or not isinstance(cell, str):
+        if not self.date_format or not isinstance(cell, str | bytes):
             return seconds(cell)
         try:
             # text_of: blanks at the ends are ignored, as in every other cell

@@ -193,3 +193,12 @@ def test_an_approximate_loss_doubles_by_group_privacy():
     loss = alone.to_replace_one().releases[0].loss
     assert loss.epsilon == 2.0
     assert loss.delta == pytest.approx((1.0 + math.e) * 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 50.0, 709.0, 710.0, 1e6])
+def test_two_steps_of_any_epsilon_have_a_delta_of_at_most_one(epsilon):
+    release = Release("a", "x", "n", "p", Loss(epsilon=epsilon, delta=1e-6))
+    whole = Guarantee.of([release], "approximate", "add-remove", delta=1e-6)
+    loss = whole.to_replace_one().releases[0].loss
+    assert loss.epsilon == 2.0 * epsilon
+    assert loss.delta == pytest.approx(1e-6 * (1.0 + math.e) if epsilon == 1.0 else 1.0)

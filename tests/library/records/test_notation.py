@@ -54,6 +54,13 @@ def test_dates_have_their_order():
     assert math.isnan(Notation(date_format="%d.%m.%Y").seconds("1970-01-02"))
 
 
+@pytest.mark.parametrize("text", ["2.455", "2.455,5", "1,5", "1.5", " 7 ", "x", "01.02.1970"])
+def test_bytes_are_read_in_the_notation_of_texts(text):
+    for notation in (USUAL, GERMAN, ENGLISH, Notation(date_format="%d.%m.%Y")):
+        for read in (notation.number, notation.seconds):
+            assert str(read(text.encode())) == str(read(text))
+
+
 @pytest.mark.parametrize("marks", [("", ""), (",", ","), ("..", ""), ("1", ""), (".", "-")])
 def test_marks_that_are_none_are_refused(marks):
     with pytest.raises(ValueError, match="mark"):
