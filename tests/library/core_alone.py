@@ -14,7 +14,7 @@ import warnings
 from importlib import import_module, metadata
 
 CORE = ("numpy", "scipy", "scikit-learn", "numba", "lazy-loader")
-REPORT = re.compile(r"privclust\.report\b")  # it draws
+REPORT = re.compile(r"privclust\.(report\b|command\._clustering$)")  # they draw
 
 
 def normal(name):
