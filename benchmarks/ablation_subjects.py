@@ -201,6 +201,13 @@ def without_memory(run, mixture, refine=adaptive._Run.refine):
         return refine(run, mixture)
 
 
+def with_drift(old, distances, noise, step=adaptive.kalman_step):
+    """Return what `kalman_step` does in older versions: it adds a constant to all variances."""
+    with mock.patch.object(adaptive, "_CONTRADICTED", 0.0):
+        gain, new = step(old, distances, noise)
+    return gain, new + 0.0025
+
+
 MIXTURES = Subject(
     modules=(
         *("mixtures._adaptive", "mixtures._fitted_mixture", "mixtures._noisy_statistics"),
@@ -214,6 +221,7 @@ MIXTURES = Subject(
         "bounds on changes of shape": (adaptive, "_SHAPE_CHANGE", (1e-6, 1e6)),
         "doubt of the start": (adaptive, "_START_VARIANCE", 1e-6),
         "doubt of an average that is contradicted": (adaptive, "_CONTRADICTED", 0.0),
+        "contradiction in place of a constant drift": (adaptive, "kalman_step", with_drift),
     },
     cells=mixture_cells,
 )
