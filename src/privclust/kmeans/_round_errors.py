@@ -109,10 +109,12 @@ def _variance_ratios(draws: Draws, rounds: Sequence[Round]) -> np.ndarray:
     squares = ((draws.points - draws.start[labels]) ** 2).mean(axis=1)
     n_points = np.maximum(np.bincount(labels, minlength=k), 1)
     drawn = np.bincount(labels, weights=squares, minlength=k) / n_points
-    drawn = np.maximum(drawn, np.finfo(float).tiny)
     measured, noise = spreads_of_rounds(rounds)
-    weights = 1.0 / (1.0 + (noise / drawn) ** 2)
-    return np.maximum(1.0 + weights * (measured / drawn - 1.0), 0.0)
+    # in units of both errors: a variance may be 0, and the square of a variance overflow
+    unit = np.hypot(drawn, noise)
+    unit[unit == 0.0] = 1.0
+    drawn, measured, noise = drawn / unit, measured / unit, noise / unit
+    return np.maximum(noise**2 + measured * drawn, 0.0)
 
 
 def errors_of_rounds(

@@ -1,4 +1,4 @@
-"""Errors of tight clusters are those of their own spread, and a few reliable ones are not kept."""
+"""Standard errors of centers: of tight clusters, of few reliable ones, at any scale."""
 
 import numpy as np
 import pytest
@@ -63,3 +63,26 @@ def test_errors_of_tight_clusters_are_not_those_of_wide_ones():
         offsets = model.cluster_centers_ - places[nearest_center(model.cluster_centers_, places)]
         ratios.append(offsets / errors.centers)
     assert 0.75 < np.sqrt(np.mean(np.square(ratios))) < 1.25
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("c", [1e-15, 1e-3, 1e3, 1e90])
+def test_errors_scale_with_data_and_bounds(c):
+    X = np.clip(blobs(np.random.default_rng(0), 5_000, 3), -1.0, 1.0)
+    plain, scaled = (
+        CompressiveKMeans(3, epsilon=2.0, delta=1e-6, bounds=(-b, b), random_state=0)
+        .fit(b * X)
+        .standard_errors(random_state=0)
+        for b in (1.0, c)
+    )
+    np.testing.assert_allclose(scaled.centers / c, plain.centers, rtol=1e-3)
+    np.testing.assert_array_equal(scaled.is_reliable, plain.is_reliable)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("epsilon", [0.05, 1e6])
+@pytest.mark.parametrize("k", [1, 3])
+def test_errors_of_clusters_without_extent_are_numbers(k, epsilon):
+    X = np.zeros((2_000, 2))
+    model = CompressiveKMeans(k, epsilon=epsilon, delta=1e-6, bounds=(-1, 1), random_state=0).fit(X)
+    assert np.isfinite(model.standard_errors(random_state=0).covariances).all()
