@@ -1,24 +1,16 @@
 """What the tests of decoding share: least squares problems, frequencies of all scales."""
 
-import math
-
 import numpy as np
 import pytest
+
+from privclust.decoding._atoms import least_squares_problem
 
 
 @pytest.fixture
 def problem_of():
     """What kernels take: frequencies in turns, squared moduli, parts of the features."""
 
-    def problem(omega, features):
-        return (
-            np.ascontiguousarray(omega / (2 * math.pi)),
-            np.einsum("ij,ij->j", omega, omega),
-            np.ascontiguousarray(features.real),
-            np.ascontiguousarray(features.imag),
-        )
-
-    return problem
+    return lambda frequencies, features: least_squares_problem(features, frequencies)
 
 
 @pytest.fixture

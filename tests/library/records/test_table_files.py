@@ -168,7 +168,7 @@ def test_a_parquet_file_is_open_only_while_it_is_read(tmp_path):
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv"])
 def test_memory_is_that_of_a_part(tmp_path, name):
-    """32 times the rows of a part take less than 4 parts (text: 8) of what Python allocates."""
+    """Of a file of 32 parts, Python holds less than 4 at a time; of a text file, less than 8."""
     n, d, size = 64_000, 8, 2_000
     path = write(tmp_path / name, np.ones((n, d)))
     next(parts_of(path, size))  # what is imported or kept is not counted
